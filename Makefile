@@ -1,0 +1,29 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: help install test lint types demo clean
+
+help:  ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+install: $(BIN)/.installed  ## a virtual environment in .venv with the package and its test tools
+
+$(BIN)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[all]'
+	touch $@
+
+lint: install  ## style and import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: install  ## mypy, strict
+	$(BIN)/mypy
+
+test: lint types  ## everything that must hold
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache

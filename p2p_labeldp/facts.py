@@ -1,0 +1,177 @@
+"""What can happen in a round: the closed set of past-tense facts.
+
+Every engine yields these and nothing else; ``facts.jsonl`` of a run is a list of them. Invariants, audits, adversary
+views, reports and the dashboard are functions over facts.
+
+A peer is named by its ordinal in a study, and by its id (hex) in a deployment, where every ordinal is 0. A flipped
+label stands only in ``Flipped``, which its own peer persists and nobody exports, and in the collector's ``Accepted``;
+a true label stands nowhere. ``at`` is seconds since the round's opening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+Name: TypeAlias = int | str
+
+
+class Outcome(StrEnum):
+    """How a round ended for one peer; each peer gets exactly one."""
+
+    REPORTED = "reported"
+    ABSTAINED = "abstained"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+    LATE = "late"
+    INVALID = "invalid"
+    FAILED = "failed"
+
+
+class Reason(StrEnum):
+    """Why; none of them depends on the label."""
+
+    MATE_TIMEOUT = "mate_timeout"
+    MATE_UNREACHABLE = "mate_unreachable"
+    MATE_NOT_READY = "mate_not_ready"
+    NOT_READY = "not_ready"
+    TOO_FEW_HOLDING = "too_few_holding"
+    CLUSTER_TOO_SMALL = "cluster_too_small"
+    POLICY = "policy"
+    LABEL_SPENT = "label_spent"
+    ROSTER_MISMATCH = "roster_mismatch"
+    NOT_ADMITTED = "not_admitted"
+    CLOCK_SKEW = "clock_skew"
+    NO_RECEIPT = "no_receipt"
+    BAD_BOX = "bad_box"
+    CRASHED = "crashed"
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact"):
+    """Something that happened to ``peer``, ``at`` seconds after the round's opening."""
+
+    peer: Name
+    at: float = 0.0
+
+
+class Joined(Fact, frozen=True, tag=True):
+    """The peer has the manifest and knows its cluster."""
+
+    cluster: int
+
+
+class Gathered(Fact, frozen=True, tag=True):
+    """Half a gossip period before the join deadline: how many valid records of its cluster the peer holds."""
+
+    cluster: int
+    records: int
+
+
+class Committed(Fact, frozen=True, tag=True):
+    """The peer accepted the roster of its cluster."""
+
+    cluster: int
+    size: int
+
+
+class Flipped(Fact, frozen=True, tag=True):
+    """The peer's label was flipped, once, and is spent. Persisted by its own peer, never exported."""
+
+    label_id: str
+    flip_probability: float
+    flipped_label: int
+    round_id: str
+    roster: str
+
+
+class Asked(Fact, frozen=True, tag=True):
+    """The peer chose its one mate, possibly itself, and asked it."""
+
+    mate: Name
+
+
+class Answered(Fact, frozen=True, tag=True):
+    """The peer answered the ask of ``asker`` for the first time; repeats get the same bytes and are no new fact."""
+
+    asker: Name
+
+
+class Held(Fact, frozen=True, tag=True):
+    """The peer holds its mate's sealed answer."""
+
+
+class Ready(Fact, frozen=True, tag=True):
+    """At the exchange deadline the peer declared that it could answer throughout, and whether it holds an answer."""
+
+    holding: bool
+
+
+class Reported(Fact, frozen=True, tag=True):
+    """The peer sent its report."""
+
+
+class Accepted(Fact, frozen=True, tag=True):
+    """The collector accepted the report of ``peer``, and this label in it: some mate's, not its own."""
+
+    cluster: int
+    label: int
+
+
+class Rejected(Fact, frozen=True, tag=True):
+    """A message was refused. ``about`` says what, for the log."""
+
+    about: str
+
+
+class Ended(Fact, frozen=True, tag=True):
+    """The round is over for this peer."""
+
+    outcome: Outcome
+    reason: Reason | None = None
+
+
+class Traffic(Fact, frozen=True, tag=True):
+    """What a process sent in the whole round: signed messages and their bytes on the wire, headers included."""
+
+    messages: int
+    bytes: int
+
+
+AnyFact: TypeAlias = (
+    Joined
+    | Gathered
+    | Committed
+    | Flipped
+    | Asked
+    | Answered
+    | Held
+    | Ready
+    | Reported
+    | Accepted
+    | Rejected
+    | Ended
+    | Traffic
+)
+
+TRANSCRIPT = (Asked, Answered, Accepted, Ended)
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyFact] = msgspec.json.Decoder(AnyFact)
+
+
+def encode(fact: Fact) -> bytes:
+    """One line of ``facts.jsonl``, without the line's end."""
+    return _encoder.encode(fact)
+
+
+def decode(line: bytes) -> AnyFact:
+    """The inverse of :func:`encode`."""
+    return _decoder.decode(line)
+
+
+def transcript(facts: Iterable[Fact]) -> list[bytes]:
+    """What "the same round" means: the sorted set of asks, answers, accepted reports and outcomes, without times."""
+    return sorted({encode(msgspec.structs.replace(f, at=0.0)) for f in facts if isinstance(f, TRANSCRIPT)})

@@ -1,0 +1,52 @@
+"""One table of streams; every value has one purpose."""
+
+import numpy as np
+import pytest
+
+from p2p_labeldp import randomness
+from p2p_labeldp.errors import ConfigurationError, LocalProtocolError
+
+
+def test_a_peer_draws_alone_what_the_population_draws_in_bulk():
+    bulk = randomness.bulk_label_words(7, 100, 50)
+    for i in range(50):
+        alone = randomness.replay(7, 100 + i)
+        assert alone.flip_word(label_id="x", flip_probability=0.1) == bulk[i, 0]
+        assert alone.mate_word(label_id="x", round_id=b"", roster=b"") == bulk[i, 1]
+
+
+def test_the_fast_bulk_draw_returns_the_raw_words_of_philox():
+    key = np.array([3, randomness.Stream.LABELS], dtype=np.uint64)
+    raw = np.random.Philox(key=key, counter=5).random_raw(4 * 9).reshape(9, 4)
+    assert (randomness.bulk_label_words(3, 5, 9) == raw).all()
+
+
+def test_a_fifth_word_raises():
+    with pytest.raises(LocalProtocolError):
+        randomness.word(0, randomness.Stream.LABELS, 0, 4)
+
+
+def test_seeds_outside_64_bits_are_refused():
+    for seed in (-1, 2**64):
+        with pytest.raises(ConfigurationError, match="seed"):
+            randomness.replay(seed, 0)
+
+
+def test_streams_seeds_and_rounds_differ():
+    base = randomness.bulk_label_words(1, 0, 10)
+    assert (base != randomness.bulk_label_words(2, 0, 10)).any()
+    assert (base != randomness.bulk_label_words(1, 0, 10, round_number=1)).any()
+    assert randomness.replay(1, 0).identity() != randomness.replay(1, 1).identity()
+
+
+def test_a_deployed_peer_repeats_its_coins_and_binds_each_to_its_purpose():
+    secret = randomness.secure()
+    twin = randomness.Secret(secret._secret)
+    flip = secret.flip_word(label_id="a", flip_probability=0.1)
+    assert flip == twin.flip_word(label_id="a", flip_probability=0.1)
+    assert flip != secret.flip_word(label_id="b", flip_probability=0.1)
+    assert flip != secret.flip_word(label_id="a", flip_probability=0.2)
+    mate = secret.mate_word(label_id="a", round_id=b"r", roster=b"s")
+    assert mate == twin.mate_word(label_id="a", round_id=b"r", roster=b"s")
+    assert mate != secret.mate_word(label_id="a", round_id=b"rs", roster=b"")
+    assert secret.identity() != randomness.secure().identity()
