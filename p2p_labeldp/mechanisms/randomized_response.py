@@ -7,8 +7,8 @@ each of the K - 1 other labels and the rest to one's own, so
 - all other labels are equally likely, exactly;
 - for K = 2 a word flips iff ``word < ceil(f 2^64)``: the same bits as the binary mechanism of the paper.
 
-``channel[i, j]`` = P(output j | input i): 1 - f on the diagonal, f/(K - 1) elsewhere. Against someone who sees the output
-itself it is ln((1 - f)(K - 1)/f)-label differentially private (Warner 1965; Kairouz, Oh, Viswanath 2014).
+``channel[i, j]`` = P(output j | input i): 1 - f on the diagonal, f/(K - 1) elsewhere. Against someone who sees the
+output itself it is ln((1 - f)(K - 1)/f)-label differentially private (Warner 1965; Kairouz, Oh, Viswanath 2014).
 """
 
 from __future__ import annotations
