@@ -53,12 +53,14 @@ def window(n: int, low_mean: float, high_mean: float, variance: float, tail: flo
 def pmf(n: int, probability: float, low: int, high: int, log_scale: float = 0.0) -> Floats:
     """e^log_scale P(Bin(n, probability) = i) for i = low .. high, shape (high - low + 1,)."""
     i = np.arange(low, high + 1)
+    law: Floats
     if probability in (0.0, 1.0):
-        law: Floats = np.where(i == (n if probability else 0), math.exp(log_scale), 0.0)
+        law = np.where(i == (n if probability else 0), math.exp(log_scale), 0.0)
         return law
     logs = log_factorials(n)
     exponent = logs[n] - logs[i] - logs[n - i] + i * math.log(probability) + (n - i) * math.log1p(-probability)
-    return np.exp(exponent + log_scale)
+    law = np.exp(exponent + log_scale)
+    return law
 
 
 def pmf_by_share(n: int, pool: int, shares: tuple[int, int], counts: tuple[int, int], log_scale: float = 0.0) -> Floats:
