@@ -79,6 +79,11 @@ class Clustering:
         """Number of clusters."""
         return int(self.cluster_of_centroid.max()) + 1
 
+    @property
+    def dimension(self) -> int:
+        """Number of features."""
+        return len(self.mean)
+
     def assign(self, features: npt.ArrayLike) -> Ids:
         """Cluster ids of rows, shape (n, d) to (n,), or of one row, shape (d,) to (1,).
 

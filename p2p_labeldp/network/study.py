@@ -1,0 +1,208 @@
+"""A study: a whole round on one machine, whose every coin comes from a seed, and what came of it.
+
+Both engines that run real peers take a ``Study`` and give a ``Played``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
+
+from p2p_labeldp import randomness
+from p2p_labeldp.crypto.keys import KeyRing
+from p2p_labeldp.facts import Fact
+from p2p_labeldp.labels import Example, LabelSpace
+from p2p_labeldp.protocol.collector import Collector
+from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.manifest import Deadlines, Manifest, OpenedManifest
+from p2p_labeldp.protocol.peer import Peer
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a learner puts in its manifest, but for the round's key and its opening."""
+
+    classes: tuple[str, ...]
+    clustering: dict[str, object]
+    target_epsilon: float | None
+    flip_probability: float | None
+    tolerated_loss: float
+    minimum_size: int
+    deadlines: Deadlines
+    gossip_period: float
+    study: bool
+
+    def manifest(self, *, round_key: bytes, opened: float) -> Manifest:
+        """The manifest of a round that opens now."""
+        return Manifest(
+            classes=self.classes,
+            clustering=self.clustering,
+            target_epsilon=self.target_epsilon,
+            flip_probability=self.flip_probability,
+            tolerated_loss=self.tolerated_loss,
+            minimum_size=self.minimum_size,
+            deadlines=self.deadlines,
+            gossip_period=self.gossip_period,
+            round_key=round_key,
+            study=self.study,
+            opened=opened,
+            nonce=os.urandom(16),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What the engines are given.
+
+    Args:
+        terms: The learner's terms.
+        features: One row per peer, shape (n, d).
+        labels: One label per peer, shape (n,).
+        neighbours: First contacts of each peer, as ordinals.
+        seed: Every coin's.
+        peers_per_process: For the engine that has processes.
+    """
+
+    terms: Terms
+    features: npt.NDArray[np.float64]
+    labels: npt.NDArray[np.integer]
+    neighbours: list[list[int]]
+    seed: int
+    peers_per_process: int = 1
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class Where(msgspec.Struct, frozen=True, array_like=True):
+    """An address, on its way between processes."""
+
+    peer_id: bytes
+    host: str
+    port: int
+
+    def address(self) -> Address:
+        """The same as the protocol knows it."""
+        return Address(self.peer_id, self.host, self.port)
+
+
+class PeerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a peer of a study is told: its seed and ordinal (its coins and key derive from them), its one example,
+    the learner, its first contacts. No roster, no draw, nobody else's record or label."""
+
+    seed: int
+    ordinal: Annotated[int, Meta(ge=0)]
+    host: str
+    port: int
+    features: tuple[float, ...]
+    label: int
+    classes: tuple[str, ...]
+    learner: Where
+    contacts: tuple[Where, ...]
+
+    def make(self, opened: OpenedManifest, keys: KeyRing) -> Peer:
+        """The peer itself."""
+        return Peer(
+            opened=opened,
+            example=Example(features=self.features, label=self.label, label_id=str(self.ordinal)),
+            label_space=LabelSpace(classes=self.classes),
+            keys=keys,
+            randomness=randomness.replay(self.seed, self.ordinal),
+            address=Address(keys.peer_id, self.host, self.port),
+            learner=self.learner.address(),
+            contacts=tuple(contact.address() for contact in self.contacts),
+            ordinal=self.ordinal,
+            study=True,
+        )
+
+
+def peer_specs(study: Study, *, ids: list[bytes], places: list[tuple[str, int]], learner: Where) -> list[PeerSpec]:
+    """One spec per peer; ``ids`` and ``places`` by ordinal."""
+    everyone = [Where(peer_id, host, port) for peer_id, (host, port) in zip(ids, places, strict=True)]
+    return [
+        PeerSpec(
+            seed=study.seed,
+            ordinal=i,
+            host=places[i][0],
+            port=places[i][1],
+            features=tuple(study.features[i].tolist()),
+            label=int(study.labels[i]),
+            classes=study.terms.classes,
+            learner=learner,
+            contacts=tuple(everyone[j] for j in study.neighbours[i]),
+        )
+        for i in range(len(study))
+    ]
+
+
+class CollectedReport(msgspec.Struct, frozen=True, array_like=True):
+    """A report as the learner keeps it: who reported, from where, and the flipped label of some mate."""
+
+    peer: int | str
+    ordinal: int
+    cluster: int
+    features: tuple[float, ...]
+    label: int
+
+
+class CollectedRoster(msgspec.Struct, frozen=True, array_like=True):
+    """A roster as the learner signed it."""
+
+    cluster: int
+    size: int
+    flip_probability: float
+    delta: float
+    holding_minimum: int
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What the learner has when the round is over. Reports are ordered by peer, so that a fit sees one order."""
+
+    rosters: tuple[CollectedRoster, ...]
+    reports: tuple[CollectedReport, ...]
+
+
+def collected(collector: Collector) -> Collected:
+    """Takes stock of a collector."""
+    study = collector.opened.manifest.study
+    reports = [
+        CollectedReport(
+            report.ordinal if study else report.reporter.hex(),
+            report.ordinal,
+            report.cluster,
+            report.features,
+            report.label,
+        )
+        for _, report in sorted(collector.reports.items(), key=lambda item: (item[1].ordinal, item[0]))
+    ]
+    rosters = [
+        CollectedRoster(
+            cluster, len(roster.members), roster.plan.flip_probability, roster.plan.delta, roster.plan.holding_minimum
+        )
+        for cluster, roster in sorted(collector.rosters.items())
+    ]
+    return Collected(rosters=tuple(rosters), reports=tuple(reports))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What an engine gives back.
+
+    Args:
+        facts: Everything that happened, in the order it became known.
+        collected: What the learner has.
+        messages: Messages sent, requests and replies; None where there are none.
+        bytes: Their bytes on the wire; None where there is no wire.
+        seconds: Length of each phase.
+    """
+
+    facts: list[Fact]
+    collected: Collected
+    messages: int | None = None
+    bytes: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,248 @@
+"""Engine 2: the real state machines on an in-memory network with a virtual clock.
+
+One heap of events, one clock that jumps from event to event, one generator for latencies. Same seed, same events in the
+same order, in any process. Messages travel as objects: the wire format is tested by itself, and the keys here are
+transparent (nothing is encrypted, nothing costs), which is why nothing outside this module can construct them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import random
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Protocol
+
+import msgspec
+
+from p2p_labeldp import randomness
+from p2p_labeldp.crypto.envelope import Signed
+from p2p_labeldp.crypto.keys import KeyRing
+from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
+from p2p_labeldp.facts import Fact, Flipped
+from p2p_labeldp.network.study import PeerSpec, Played, Study, Where, collected, peer_specs
+from p2p_labeldp.protocol import manifest as manifests
+from p2p_labeldp.protocol.collector import Collector
+from p2p_labeldp.protocol.effects import Address, Effect, Persist, Send
+from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, AnyMessage, GetManifest, ManifestReply, Message
+from p2p_labeldp.protocol.peer import GRACE_SECONDS
+from p2p_labeldp.randomness import Stream
+
+DEFAULT_LATENCY = (0.001, 0.02)  # seconds one way, uniform
+
+
+class Machine(Protocol):
+    """A sans-IO machine as its host sees it."""
+
+    def start(self, now: float) -> None: ...
+    def receive(self, message: AnyMessage, sender: bytes, now: float) -> Message: ...
+    def answered(self, send_id: int, reply: AnyMessage, now: float) -> None: ...
+    def failed(self, send_id: int, reason: str, now: float) -> None: ...
+    def wake(self, now: float) -> None: ...
+    def wake_at(self) -> float | None: ...
+    def close(self, now: float) -> None: ...
+    def effects(self) -> list[Effect]: ...
+
+
+class _TransparentKeys:
+    """Keys of the in-memory network: an envelope names its signer, a box its holder, and that is all."""
+
+    def __init__(self, secret: bytes) -> None:
+        self.public = hashlib.sha256(b"transparent" + secret).digest()
+        self.peer_id = hashlib.sha256(self.public).digest()
+        self.sealing_public = self.public
+
+    def sign(self, kind: str, payload: bytes) -> bytes:
+        return b"%s%s\0%s" % (self.public, kind.encode(), payload)
+
+    def verify(self, kind: str, data: bytes, *, max_bytes: int = MAX_ENVELOPE_BYTES) -> Signed:
+        return _open(kind, data, max_bytes)
+
+    def seal(self, public: bytes, plaintext: bytes, *, info: bytes) -> bytes:
+        return public + hashlib.sha256(info).digest() + plaintext
+
+    def open(self, box: bytes, *, info: bytes) -> bytes:
+        if box[:32] != self.public or box[32:64] != hashlib.sha256(info).digest():
+            raise AuthenticationFailed("the box does not open")
+        return box[64:]
+
+
+@lru_cache(maxsize=1 << 16)
+def _open(kind: str, data: bytes, max_bytes: int) -> Signed:
+    if len(data) > max_bytes:
+        raise MalformedMessage("the envelope is too long")
+    head = kind.encode() + b"\0"
+    if data[32 : 32 + len(head)] != head:
+        raise AuthenticationFailed("an envelope of another kind")
+    public = data[:32]
+    return Signed(public=public, peer_id=hashlib.sha256(public).digest(), payload=data[32 + len(head) :])
+
+
+def transparent_keys(secret: bytes) -> KeyRing:
+    """A key ring that works in this module's network and nowhere else."""
+    return _TransparentKeys(secret)
+
+
+class _Node:
+    __slots__ = ("address", "armed", "machine")
+
+    def __init__(self, machine: Machine, address: Address) -> None:
+        self.machine = machine
+        self.address = address
+        self.armed: float | None = None  # when the wake-up on the heap is due
+
+
+class VirtualNetwork:
+    """Drives machines by a heap of events.
+
+    Args:
+        rng: Latencies are drawn from it.
+        latency: Least and most seconds a message takes one way.
+    """
+
+    def __init__(self, *, rng: random.Random, latency: tuple[float, float] = DEFAULT_LATENCY) -> None:
+        self.now = 0.0
+        self.facts: list[Fact] = []
+        self.messages = 0
+        self._rng = rng
+        self._latency = latency
+        self._nodes: dict[bytes, _Node] = {}
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._trace = hashlib.sha256()
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Does ``action`` at virtual time ``when``."""
+        heapq.heappush(self._heap, (when, self._count, action))
+        self._count += 1
+
+    def add(self, machine: Machine, address: Address) -> None:
+        """A machine starts, now."""
+        node = _Node(machine, address)
+        self._nodes[address.peer_id] = node
+        machine.start(self.now)
+        self._settle(node)
+
+    def remove(self, peer_id: bytes) -> None:
+        """A machine is gone without a word; what is on its way to it is lost."""
+        del self._nodes[peer_id]
+
+    def run(self, until: float) -> None:
+        """Lets time pass until nothing is left to happen, at most until ``until``."""
+        while self._heap and self._heap[0][0] <= until:
+            self.now, _, action = heapq.heappop(self._heap)
+            action()
+
+    @property
+    def trace_hash(self) -> str:
+        """Digest of all deliveries and facts so far, in order; never of ciphertext."""
+        return self._trace.hexdigest()
+
+    def _settle(self, node: _Node) -> None:
+        """Carries out a machine's effects in order and re-arms its alarm."""
+        for effect in node.machine.effects():
+            if isinstance(effect, Send):
+                self._deliver(node, effect)
+            else:
+                fact = effect.fact
+                self._trace.update(repr(fact).encode())
+                if not (isinstance(effect, Persist) and isinstance(fact, Flipped)):
+                    self.facts.append(fact)
+        due = node.machine.wake_at()
+        if due is not None and (node.armed is None or due < node.armed):
+            node.armed = due
+            self.at(max(due, self.now), lambda: self._wake(node, due))
+
+    def _wake(self, node: _Node, due: float) -> None:
+        if node.armed != due or self._nodes.get(node.address.peer_id) is not node:
+            return  # an earlier alarm took its place, or the machine is gone
+        node.armed = None
+        node.machine.wake(self.now)
+        self._settle(node)
+
+    def _delay(self) -> float:
+        return self._rng.uniform(*self._latency)
+
+    def _deliver(self, node: _Node, send: Send) -> None:
+        self.messages += 1
+
+        def arrive() -> None:
+            target = self._nodes.get(send.to.peer_id)
+            if target is None:
+                self.at(self.now + self._delay(), lambda: self._fail(node, send.send_id, "unreachable"))
+                return
+            self._trace.update(f"{self.now:.9f} {send.to.peer_id.hex()} {type(send.message).__name__}".encode())
+            reply = target.machine.receive(send.message, node.address.peer_id, self.now)  # type: ignore[arg-type]
+            self._settle(target)
+            self.messages += 1
+            self.at(self.now + self._delay(), lambda: self._answer(node, send.send_id, reply))
+
+        self.at(self.now + self._delay(), arrive)
+
+    def _answer(self, node: _Node, send_id: int, reply: Message) -> None:
+        if self._nodes.get(node.address.peer_id) is node:
+            node.machine.answered(send_id, reply, self.now)  # type: ignore[arg-type]
+            self._settle(node)
+
+    def _fail(self, node: _Node, send_id: int, reason: str) -> None:
+        if self._nodes.get(node.address.peer_id) is node:
+            node.machine.failed(send_id, reason, self.now)
+            self._settle(node)
+
+
+JOIN_SPREAD_SECONDS = 1.0  # the peers of a study start within it
+
+
+def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Played:
+    """Plays one round of a study on a network without faults."""
+    network = VirtualNetwork(rng=random.Random(randomness.word(study.seed, Stream.FAULTS, 0, 0)), latency=latency)  # noqa: S311
+    learner_keys, round_keys = transparent_keys(b"learner"), transparent_keys(b"round")
+    manifest = study.terms.manifest(round_key=round_keys.sealing_public, opened=0.0)
+    manifest = msgspec.structs.replace(manifest, nonce=study.seed.to_bytes(16, "big"))  # a seed gives one trace
+    envelope = manifests.sign(manifest, learner_keys)
+    opened = manifests.open_manifest(envelope, keys=learner_keys, learner=learner_keys.peer_id)
+    learner = Where(learner_keys.peer_id, "learner", 1)
+    collector = Collector(
+        envelope=envelope,
+        opened=opened,
+        keys=learner_keys,
+        round_keys=round_keys,
+        rng=random.Random(randomness.word(study.seed, Stream.FAULTS, 1, 0)),  # noqa: S311
+    )
+    network.add(collector, learner.address())
+    rings = [transparent_keys(randomness.replay(study.seed, i).identity()) for i in range(len(study))]
+    specs = peer_specs(
+        study,
+        ids=[ring.peer_id for ring in rings],
+        places=[(f"peer-{i}", 1) for i in range(len(study))],
+        learner=learner,
+    )
+    for spec, ring in zip(specs, rings, strict=True):
+        network.at(
+            JOIN_SPREAD_SECONDS * randomness.word(study.seed, Stream.TIMING, spec.ordinal, 1) / 2**64,
+            partial(_join, network, collector, spec, ring),
+        )
+    end = study.terms.deadlines.report + GRACE_SECONDS
+    network.run(until=end + 1.0)
+    d = study.terms.deadlines
+    return Played(
+        facts=network.facts,
+        collected=collected(collector),
+        messages=network.messages,
+        seconds={
+            "join": d.join,
+            "exchange": d.exchange - d.join,
+            "closing": d.closing - d.exchange,
+            "report": d.report - d.closing,
+        },
+    )
+
+
+def _join(network: VirtualNetwork, collector: Collector, spec: PeerSpec, keys: KeyRing) -> None:
+    reply = collector.receive(GetManifest(spec.host, spec.port), keys.peer_id, network.now)
+    network.messages += 2
+    assert isinstance(reply, ManifestReply)
+    opened = collector.opened if reply.manifest == collector.envelope else None
+    assert opened is not None  # the transparent keys of all parties verify alike: opened once for all
+    network.add(spec.make(opened, keys), Address(keys.peer_id, spec.host, spec.port))

@@ -1,0 +1,97 @@
+"""Closing a round whole: who was able to answer, who holds an answer, and whether that is enough to report.
+
+At the exchange deadline every peer that was able to answer throughout gossips one signed ready record, which says
+whether it holds an answer. A peer reports only if it is ready itself, its mate is ready, and at least h ready peers
+hold an answer. ``ready`` alone is a mate's belief about itself and cannot see asks that never arrived; ``holding`` can:
+with p members answering, h or more hold with probability P(Bin(s, p/s) >= h), and the roster's guarantee charges
+exactly that.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from p2p_labeldp.crypto.keys import KeyRing
+from p2p_labeldp.errors import MalformedMessage, ProtocolError, RosterMismatch
+from p2p_labeldp.facts import Reason
+from p2p_labeldp.protocol.gossip import Entry, GossipSet
+from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Hash
+from p2p_labeldp.protocol.roster import OpenedRoster
+from p2p_labeldp.protocol.wire import decode_payload
+
+KIND = "ready"
+
+
+class ReadyRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Signed by a member of the roster at the exchange deadline. There is one per peer: two are equivocation."""
+
+    round_id: Hash
+    roster: Hash
+    holding: bool
+
+    @property
+    def sequence(self) -> int:
+        """All are of one sequence: none replaces another."""
+        return 0
+
+
+_decoder = msgspec.msgpack.Decoder(ReadyRecord)
+
+
+class Closing:
+    """The ready records that one peer knows.
+
+    Args:
+        roster: The accepted roster; records of anybody else do not count.
+        keys: To sign and verify with.
+    """
+
+    def __init__(self, *, roster: OpenedRoster, keys: KeyRing) -> None:
+        self.records: GossipSet[ReadyRecord] = GossipSet()
+        self._roster = roster
+        self._members = frozenset(roster.members)
+        self._keys = keys
+
+    def declare(self, *, holding: bool) -> None:
+        """Signs and adds one's own ready record."""
+        record = ReadyRecord(self._roster.roster.round_id, self._roster.digest, holding)
+        envelope = self._keys.sign(KIND, msgspec.msgpack.encode(record))
+        self.records.add(Entry(self._keys.peer_id, envelope, record))
+
+    def absorb(self, envelopes: tuple[bytes, ...]) -> tuple[int, list[str]]:
+        """Takes in ready records; returns how many were news, and what was refused."""
+        news, refused = 0, []
+        for envelope in envelopes:
+            if self.records.knows(envelope):
+                continue
+            try:
+                news += self.records.add(self._open(envelope))
+            except ProtocolError as exc:
+                refused.append(getattr(exc, "detail", "") or str(exc))
+        return news, refused
+
+    def _open(self, envelope: bytes) -> Entry[ReadyRecord]:
+        signed = self._keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
+        record = decode_payload(signed.payload, _decoder)
+        if record.round_id != self._roster.roster.round_id or record.roster != self._roster.digest:
+            raise RosterMismatch("a ready record of another roster")
+        if signed.peer_id not in self._members:
+            raise MalformedMessage("a ready record of no member")
+        return Entry(signed.peer_id, envelope, record)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every member has declared itself: no more news can come."""
+        return len(self.records) == len(self._members)
+
+    def verdict(self, *, me: bytes, mate: bytes | None, holding: bool) -> Reason | None:
+        """None if this peer may report, else why not."""
+        if me not in self.records:
+            return Reason.NOT_READY
+        if not holding:
+            return Reason.MATE_TIMEOUT
+        if mate is None or mate not in self.records:
+            return Reason.MATE_NOT_READY
+        if sum(entry.content.holding for entry in self.records) < self._roster.roster.holding_minimum:
+            return Reason.TOO_FEW_HOLDING
+        return None

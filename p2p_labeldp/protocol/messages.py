@@ -1,0 +1,164 @@
+"""What peers and the learner say to each other: one request, one immediate reply.
+
+    request                     reply                    between
+    GetManifest                 ManifestReply            peer -> learner
+    Digest                      Offer                    peer -> peer, learner -> peer
+    Push                        Done                     peer -> peer
+    GetRoster                   RosterReply              peer -> learner
+    Ask                         Answer                   peer -> peer
+    Report                      Receipt                  peer -> learner
+    anything                    Refusal                  a rule says no; `retry`: later may help
+
+Messages travel as MessagePack arrays, inside a signed HTTP body; the sender is known from the signature and so is never
+a field. Whatever outlives a connection (manifest, peer record, roster, ready record, receipt) is a signed envelope and
+travels as bytes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+DIGEST_BYTES = 32
+SHORT_ID_BYTES = 8  # of an envelope, in gossip digests; 64 bits: a cluster never sees a collision by chance
+MAX_MESSAGE_BYTES = 1 << 20  # checked before a byte is parsed; a manifest of 100 centroids of 784 features fits
+MAX_ENVELOPE_BYTES = 900_000
+MAX_RECORD_BYTES = 1024  # one gossiped record; a real one has about 230
+MAX_CLUSTER_SIZE = 10_000  # bounds every table of a cluster; its digest (80 kB) fits a message
+MAX_OFFER_BYTES = 256 << 10  # records handed over in one reply; the rest goes in the next exchange
+MAX_OFFER_RECORDS = 2048
+MAX_EAGER_BYTES = 1024  # a set no larger than this travels whole with its digest: a push less
+
+Hash = Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
+ShortIds = Annotated[bytes, Meta(max_length=SHORT_ID_BYTES * MAX_CLUSTER_SIZE)]
+RecordBytes = Annotated[bytes, Meta(max_length=MAX_RECORD_BYTES)]
+Records = Annotated[tuple[RecordBytes, ...], Meta(max_length=MAX_OFFER_RECORDS)]
+Envelope = Annotated[bytes, Meta(max_length=MAX_ENVELOPE_BYTES)]
+Host = Annotated[str, Meta(min_length=1, max_length=253)]  # a DNS name's longest text form
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Cluster = Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class Topic(IntEnum):
+    """What a gossip exchange is about."""
+
+    DIRECTORY = 0
+    CLOSING = 1
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Anything that travels."""
+
+
+class GetManifest(Message, frozen=True, tag="manifest?"):
+    """Asks the learner for the round; says where the asker can be reached."""
+
+    host: Host
+    port: Port
+
+
+class ManifestReply(Message, frozen=True, tag="manifest"):
+    """The signed manifest, and the seconds since the round's opening when the reply was made."""
+
+    manifest: Envelope
+    elapsed: float
+
+
+class Digest(Message, frozen=True, tag="digest"):
+    """Opens a push-pull exchange: the short ids of what the sender has about ``cluster``, and a few records at once.
+
+    ``records`` holds the sender's own for somebody who may not have it, and the whole set while it is small.
+    """
+
+    round_id: Hash
+    topic: Topic
+    cluster: Cluster
+    have: ShortIds
+    records: Records
+
+
+class Offer(Message, frozen=True, tag="offer"):
+    """What the sender of the digest lacks, and the short ids of what the other lacks."""
+
+    records: Records
+    wanted: ShortIds
+
+
+class Push(Message, frozen=True, tag="push"):
+    """The records that an offer wanted."""
+
+    round_id: Hash
+    topic: Topic
+    records: Records
+
+
+class Done(Message, frozen=True, tag="done"):
+    """Nothing more to say."""
+
+
+class GetRoster(Message, frozen=True, tag="roster?"):
+    """Asks the learner for the roster of a cluster."""
+
+    round_id: Hash
+    cluster: Cluster
+
+
+class RosterReply(Message, frozen=True, tag="roster"):
+    """The signed roster."""
+
+    roster: Envelope
+
+
+class Ask(Message, frozen=True, tag="ask"):
+    """Asks a mate for its flipped label. ``ask_id`` makes a repeat recognisable."""
+
+    round_id: Hash
+    roster: Hash
+    ask_id: Annotated[bytes, Meta(min_length=16, max_length=16)]
+
+
+class Answer(Message, frozen=True, tag="answer"):
+    """The mate's flipped label in a box that only the learner opens."""
+
+    box: Annotated[bytes, Meta(max_length=256)]
+
+
+class Report(Message, frozen=True, tag="report"):
+    """Features and the unopened box, sealed for the learner."""
+
+    round_id: Hash
+    roster: Hash
+    sealed: Envelope
+
+
+class Receipt(Message, frozen=True, tag="receipt"):
+    """The learner's signed receipt for one report."""
+
+    receipt: RecordBytes
+
+
+class Refusal(Message, frozen=True, tag="no"):
+    """No, and why. ``retry``: the same request may be right later."""
+
+    reason: Annotated[str, Meta(max_length=64)]
+    retry: bool = False
+
+
+AnyMessage: TypeAlias = (
+    GetManifest
+    | ManifestReply
+    | Digest
+    | Offer
+    | Push
+    | Done
+    | GetRoster
+    | RosterReply
+    | Ask
+    | Answer
+    | Report
+    | Receipt
+    | Refusal
+)
