@@ -20,6 +20,7 @@ from p2p_labeldp import randomness
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.randomness import Stream
 
+_RESTARTS = 4  # KMeans keeps the best of four starts: one alone is often poor, the fifth seldom improves on them
 _BLOCK = 4096  # rows assigned at a time: bounds the memory at block x centroids
 
 Floats = npt.NDArray[np.float64]
@@ -179,7 +180,7 @@ def _standard(rows: Floats) -> tuple[Floats, Floats]:
 def _kmeans(rows: Floats, count: int, seed: int) -> Floats:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn's own dependency
+    from threadpoolctl import threadpool_limits  # scikit-learn's own dependency
 
     # One thread: with several, scikit-learn adds the threads' sums in the order they finish, and a seed would not
     # give one clustering.
@@ -187,9 +188,6 @@ def _kmeans(rows: Floats, count: int, seed: int) -> Floats:
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters: empty ones are merged
         model = KMeans(n_clusters=count, n_init=_RESTARTS, random_state=seed).fit(rows)
     return np.asarray(model.cluster_centers_, dtype=np.float64)
-
-
-_RESTARTS = 1
 
 
 def _nearest(rows: Floats, centroids: Floats) -> Ids:

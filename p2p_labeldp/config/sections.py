@@ -1,0 +1,281 @@
+"""The sections of a configuration. The docstring under a field gives its meaning, unit, default and reason.
+
+Values are checked when a section is made, however it is made: msgspec checks those it decodes only.
+"""
+
+from __future__ import annotations
+
+import functools
+import reprlib
+import typing
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from p2p_labeldp.config.rules import OneOf, Real, Rule, Text, Truth, Whole
+from p2p_labeldp.errors import ConfigurationError
+
+TopologyKind: TypeAlias = Literal["random_regular", "ring", "small_world", "star", "file"]
+ExchangeKind: TypeAlias = Literal["resample", "permute"]
+ModelName: TypeAlias = Literal[
+    "logistic_regression", "linear_svm", "naive_bayes", "random_forest", "nearest_neighbours"
+]
+
+
+def dotted(path: str, name: str) -> str:
+    """``name`` within ``path``; at the top ``path`` is empty."""
+    return f"{path}.{name}" if path else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """What a field of a section may be: a rule, or a section of its own."""
+
+    rule: Rule | None
+    section: type[Section] | None
+    optional: bool
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuses ``value`` in one line that begins with the dotted ``name``."""
+        assert self.rule is not None
+        if not (value is None and self.optional) and not self.rule.admits(value):
+            allowed = self.rule.text() + (", or none," if self.optional else "")
+            raise ConfigurationError(f"{reprlib.repr(value)} given; {allowed} is allowed", field=name)
+
+
+@functools.cache
+def fields(section: type[Section]) -> dict[str, Field]:
+    """Each field of a section, read off its annotations: ``Annotated[type, rule]``, or another section."""
+    hints = typing.get_type_hints(section, include_extras=True)
+    found = {}
+    for name in section.__struct_fields__:
+        hint = hints[name]
+        if isinstance(hint, type) and issubclass(hint, Section):
+            found[name] = Field(rule=None, section=hint, optional=False)
+        else:
+            base, rule = typing.get_args(hint)
+            found[name] = Field(rule=rule, section=None, optional=type(None) in typing.get_args(base))
+    return found
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A group of fields. ``PATH`` is where it stands in the file."""
+
+    PATH: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, field in fields(type(self)).items():
+            if field.section is None:
+                field.check(dotted(self.PATH, name), getattr(self, name))
+
+
+class Data(Section, frozen=True, kw_only=True):
+    """Where the examples come from."""
+
+    PATH: ClassVar[str] = "data"
+
+    name: Annotated[str, Text()]
+    """Name of a data set known to ``p2p_labeldp.datasets``. No default: what is studied should be said."""
+
+    peers: Annotated[int | None, Whole(at_least=2)] = None
+    """Number of peers, one training example each, at least 2. Default: all training rows, since leaving some out only
+    costs accuracy; a smaller number makes quick trials."""
+
+    test_share: Annotated[float, Real(above=0, below=1)] = 0.2
+    """Share of the rows kept for measuring accuracy, above 0 and below 1. Default 0.2, the usual compromise between a
+    good model and a good measurement. Held-out labels are not protected."""
+
+
+class Clusters(Section, frozen=True, kw_only=True):
+    """The public clustering of features; peers exchange labels only within a cluster."""
+
+    PATH: ClassVar[str] = "clusters"
+
+    count: Annotated[int, Whole(at_least=1)] = 15
+    """Number of KMeans clusters before merging, at least 1. Default 15: about 30 members each on the default data.
+    More clusters keep the labels within one alike; fewer give larger clusters, which need less noise."""
+
+    minimum_size: Annotated[int, Whole(at_least=2)] = 20
+    """Members below which a cluster is merged into its nearest, at least 2 (alone one can't hide). Default 20: there
+    epsilon = 1 takes a flip probability of about 0.06, and it grows quickly below."""
+
+
+class Topology(Section, frozen=True, kw_only=True):
+    """Who knows whom at the start; the peers find the rest of their cluster by gossip."""
+
+    PATH: ClassVar[str] = "topology"
+
+    kind: Annotated[TopologyKind, OneOf(typing.get_args(TopologyKind))] = "random_regular"
+    """Shape of the graph of first contacts. Default ``random_regular``: connected almost surely at small degree, and
+    no peer carries more than another."""
+
+    degree: Annotated[int, Whole(at_least=1)] = 6
+    """First contacts of each peer, at least 1; read by ``random_regular`` and ``small_world``. Default 6: the graph
+    stays connected when a third of the peers are lost, and news crosses a thousand peers in about four hops."""
+
+    path: Annotated[str | None, Text()] = None
+    """Edge list for ``kind = "file"``: two ordinals a line; relative to the working directory. Default: none."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.kind == "file") != (self.path is not None):
+            given = f"kind = {self.kind!r} and path = {self.path!r}"
+            raise ConfigurationError(
+                f"{given} given; a path goes with kind 'file' and only there", field="topology.path"
+            )
+
+
+class Mechanism(Section, frozen=True, kw_only=True):
+    """What is done to a label. Either the flip probability is given or it is planned from a target."""
+
+    PATH: ClassVar[str] = "mechanism"
+
+    flip_probability: Annotated[float | None, Real(at_least=0, at_most=0.5)] = None
+    """Probability that a peer's label is flipped, once, 0 to 0.5, the same in every cluster; 0 is not private, 0.5
+    says nothing. Excludes ``target_epsilon``. Default: planned from the target, cluster by cluster."""
+
+    target_epsilon: Annotated[float | None, Real(above=0)] = None
+    """Epsilon against the learner alone at delta = 1/size^2 that each cluster's flip is planned for, above 0. Default
+    1.0 where no flip probability is given: the size at which the literature compares."""
+
+    tolerated_loss: Annotated[float, Real(at_least=0, below=1)] = 0.05
+    """Share of a cluster's answers that may be lost before its round is given up, at least 0 and below 1. The flip is
+    planned so that the guarantee holds with any such loss. Default 0.05: a few crashed peers; more costs noise."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.flip_probability is not None and self.target_epsilon is not None:
+            raise ConfigurationError(
+                "given together with mechanism.target_epsilon; one of the two is allowed",
+                field="mechanism.flip_probability",
+            )
+        if self.flip_probability is None and self.target_epsilon is None:
+            msgspec.structs.force_setattr(self, "target_epsilon", 1.0)
+
+
+class Deadlines(Section, frozen=True, kw_only=True):
+    """Lengths of the phases of a round, in seconds, above 0. What is left out is chosen from the number of peers: a
+    fixed length would be too short for a thousand and a waste for three."""
+
+    PATH: ClassVar[str] = "exchange.deadlines"
+
+    join: Annotated[float | None, Real(above=0)] = None
+    """Seconds in which peers find their cluster, until the roster is signed. Default: from the number of peers."""
+
+    exchange: Annotated[float | None, Real(above=0)] = None
+    """Seconds in which each peer asks its mate. Default: from the number of peers."""
+
+    closing: Annotated[float | None, Real(above=0)] = None
+    """Seconds in which the peers tell each other who was able to answer. Default: from the number of peers."""
+
+    report: Annotated[float | None, Real(above=0)] = None
+    """Seconds over which the reports leave, each at a random time. Default: from the number of peers."""
+
+
+class Exchange(Section, frozen=True, kw_only=True):
+    """How flipped labels change hands."""
+
+    PATH: ClassVar[str] = "exchange"
+
+    kind: Annotated[ExchangeKind, OneOf(typing.get_args(ExchangeKind))] = "resample"
+    """``resample``: each peer asks one uniformly chosen mate, the peer-to-peer mechanism. ``permute``: a random
+    permutation by a trusted shuffler, a comparison that only the population engine runs. Default ``resample``."""
+
+    deadlines: Deadlines = msgspec.field(default_factory=Deadlines)
+    """Lengths of the phases."""
+
+
+class Network(Section, frozen=True, kw_only=True):
+    """How peers are packed and how often they talk."""
+
+    PATH: ClassVar[str] = "network"
+
+    peers_per_process: Annotated[int, Whole(at_least=1)] = 1
+    """Peers in one operating system process, at least 1. Default 1: each example lives in a process of its own; more
+    saves memory, each peer keeping its own address, key and state."""
+
+    gossip_period: Annotated[float | None, Real(above=0)] = None
+    """Seconds between two gossip exchanges of a peer, above 0. Default: from the number of peers, like the deadlines,
+    since many peers of a study share one machine's cores."""
+
+
+class Policy(Section, frozen=True, kw_only=True):
+    """The limits a peer sets itself; it takes no part in a round that passes one. No limit unless given."""
+
+    PATH: ClassVar[str] = "policy"
+
+    epsilon: Annotated[float | None, Real(at_least=0)] = None
+    """Largest epsilon against the learner alone, at the roster's delta, at least 0. Default: no limit."""
+
+    local_epsilon: Annotated[float | None, Real(at_least=0)] = None
+    """Largest epsilon against the learner with everyone else, ln((1 - f)/f), at least 0. Default: no limit."""
+
+    colluders: Annotated[int | None, Whole(at_least=0)] = None
+    """Number of mates assumed to tell the learner what they see, at least 0; read with ``colluder_epsilon``.
+    Default: none assumed."""
+
+    colluder_epsilon: Annotated[float | None, Real(at_least=0)] = None
+    """Largest epsilon against the learner with ``colluders`` mates, at least 0. Default: no limit."""
+
+    minimum_size: Annotated[int, Whole(at_least=2)] = 3
+    """Least number of members of a cluster that the peer takes part in, at least 2. Default 3: among two, the other
+    one knows whose label it was not."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.colluder_epsilon is not None and self.colluders is None:
+            raise ConfigurationError(
+                "given without policy.colluders; a limit on a coalition needs its number of mates, from 0 up",
+                field="policy.colluder_epsilon",
+            )
+
+
+class Learner(Section, frozen=True, kw_only=True):
+    """What is fitted to the reports."""
+
+    PATH: ClassVar[str] = "learner"
+
+    model: Annotated[ModelName, OneOf(typing.get_args(ModelName))] = "logistic_regression"
+    """Classifier, from the table in ``p2p_labeldp.learning.erm``. Default ``logistic_regression``, the model of the
+    paper; the choice costs no privacy, the reports being private already."""
+
+
+class Output(Section, frozen=True, kw_only=True):
+    """What the result holds beside the summary."""
+
+    PATH: ClassVar[str] = "output"
+
+    reports: Annotated[bool, Truth()] = False
+    """Whether the result lists every peer's report. Default false: for studies only, and long."""
+
+
+class Config(Section, frozen=True, kw_only=True):
+    """A whole configuration."""
+
+    data: Data
+    """Where the examples come from; the only section without a default."""
+
+    clusters: Clusters = msgspec.field(default_factory=Clusters)
+    """The public clustering."""
+
+    topology: Topology = msgspec.field(default_factory=Topology)
+    """Who knows whom at the start."""
+
+    mechanism: Mechanism = msgspec.field(default_factory=Mechanism)
+    """What is done to a label."""
+
+    exchange: Exchange = msgspec.field(default_factory=Exchange)
+    """How flipped labels change hands."""
+
+    network: Network = msgspec.field(default_factory=Network)
+    """How peers are packed and how often they talk."""
+
+    policy: Policy = msgspec.field(default_factory=Policy)
+    """The limits a peer sets itself."""
+
+    learner: Learner = msgspec.field(default_factory=Learner)
+    """What is fitted to the reports."""
+
+    output: Output = msgspec.field(default_factory=Output)
+    """What the result holds beside the summary."""
