@@ -54,6 +54,7 @@ class Dissemination:
         on_news: Callable[[float], None],
     ) -> None:
         self.closing: Closing | None = None  # given once there is a roster
+        self.complete_roster = False  # a roster is waiting for records that some mate must have: strangers don't
         self._machine = machine
         self._name = name
         self._directory = directory
@@ -113,6 +114,8 @@ class Dissemination:
         mates = [entry for entry in self._directory.mates if entry.signer != self._me]
         if not mates:
             return self._strangers(LONELY_STRANGERS)
+        if self.complete_roster:
+            return [address_of(self._rng.choice(mates))]
         mate = address_of(self._rng.choice(mates))
         if len(mates) + 1 < self._enough:
             return [mate, *self._strangers(1)]

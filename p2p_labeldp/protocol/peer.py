@@ -311,6 +311,9 @@ class Peer(Machine):
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
         self._try_to_commit(now)
+        if self.state is State.COMMITTING:
+            self._gossip.complete_roster = True
+            self._gossip.full_pace(now)
 
     def _try_to_commit(self, now: float) -> None:
         """Accepts the learner's roster once a valid record of everyone in it is here, or refuses it."""
