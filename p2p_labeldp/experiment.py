@@ -202,7 +202,7 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
     learning = time.monotonic()
     accuracy = _accuracy(prepared, played.noisy)
     accounting = time.monotonic()
-    clusters = [_promise(roster, len(prepared.split.label_space)) for roster in played.rosters]
+    clusters = [_promise(roster, config, len(prepared.split.label_space)) for roster in played.rosters]
     ended = time.monotonic()
     result = Result(
         peers=len(prepared.study),
@@ -358,17 +358,23 @@ def _accuracy(prepared: Prepared, noisy: Noisy) -> Accuracy:
     )
 
 
-_roster_epsilon = lru_cache(maxsize=1024)(planning.roster_epsilon)
-
-
-def _promise(roster: CollectedRoster, num_classes: int) -> ClusterResult:
+def _promise(roster: CollectedRoster, config: Config, num_classes: int) -> ClusterResult:
     """The guarantee of a roster, worked out from its size, its holding minimum and its flip."""
-    f = roster.flip_probability
+    f, target = roster.flip_probability, config.mechanism.target_epsilon
     return ClusterResult(
         id=roster.cluster,
         size=roster.size,
         flip_probability=f,
-        epsilon=_roster_epsilon(roster.size, roster.holding_minimum, f, roster.delta),
+        epsilon=_epsilon(roster.size, roster.holding_minimum, f, roster.delta, target),
         delta=roster.delta,
         local_epsilon=randomized_response.local_epsilon(f, num_classes),
     )
+
+
+@lru_cache(maxsize=1024)
+def _epsilon(size: int, holding_minimum: int, flip_probability: float, delta: float, target: float | None) -> float:
+    """The roster's epsilon. The search for it ends up to 1e-6 of itself too high; the target, if it holds, is exact."""
+    found = planning.roster_epsilon(size, holding_minimum, flip_probability, delta)
+    if target is not None and planning.roster_fits(size, holding_minimum, flip_probability, target, delta):
+        return min(found, target)
+    return found

@@ -62,11 +62,24 @@ def test_the_result_says_what_each_cluster_is_promised(engine):
         plan = plan_roster(cluster.size, 2.0, 0.05)
         assert cluster.flip_probability == plan.flip_probability
         assert cluster.delta == 1 / cluster.size**2
-        assert cluster.epsilon == roster_epsilon(cluster.size, plan.holding_minimum, plan.flip_probability, plan.delta)
-        assert cluster.epsilon <= 2.0
+        found = roster_epsilon(cluster.size, plan.holding_minimum, plan.flip_probability, plan.delta)
+        assert cluster.epsilon == min(found, 2.0)
         assert cluster.local_epsilon == pytest.approx(
             math.log((1 - cluster.flip_probability) / cluster.flip_probability)
         )
+
+
+def test_no_epsilon_is_above_its_target():
+    c = config.from_mapping(
+        {"data": {"name": "synthetic", "peers": 1400}, "clusters": {"count": 90, "minimum_size": 2}}
+    )
+    result = run(c, engine="population", seed=0).result
+    searched = [
+        roster_epsilon(cluster.size, holding_minimum(cluster.size, 0.05), cluster.flip_probability, cluster.delta)
+        for cluster in result.clusters
+    ]
+    assert max(searched) > 1  # where the search ends beyond it
+    assert all(0.99 < cluster.epsilon <= 1 for cluster in result.clusters)
 
 
 def test_a_given_flip_is_used_in_every_cluster_and_its_epsilon_worked_out_for_the_tolerated_loss():
