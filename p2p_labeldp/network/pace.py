@@ -9,6 +9,7 @@ peers for what every peer does once.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 from p2p_labeldp.config import Config
@@ -16,10 +17,10 @@ from p2p_labeldp.protocol.manifest import Deadlines
 
 VIRTUAL_PERIOD_SECONDS = 1.0
 LEAST_PERIOD_SECONDS = 0.5  # below it a process spends more on waking up than on gossip
-PEERS_A_SECOND = 500  # gossip exchanges that two cores carry, signed and verified
-JOIN_PERIODS = 20  # news crosses a thousand peers in about four; pulls of what is still missing take the rest
+TICKS_A_CORE = 100  # gossip ticks a second, of peers in processes of their own: 4 ms of CPU each, and as much to spare
+JOIN_PERIODS = 14  # of 455 peers in 10 clusters all but about one lack no record by then; a roster fetches the rest
 CLOSING_PERIODS = 10
-FORKS_A_SECOND = 200
+FORKS_A_SECOND = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +67,14 @@ def phases(*, peers: int, peers_per_process: int, engine: str, gossip_period: fl
     elif engine == "virtual":
         period = VIRTUAL_PERIOD_SECONDS
     else:
-        period = max(LEAST_PERIOD_SECONDS, peers / PEERS_A_SECOND)
+        period = max(LEAST_PERIOD_SECONDS, peers / (TICKS_A_CORE * (os.cpu_count() or 1)))
     forking = math.ceil(peers / peers_per_process) / FORKS_A_SECOND if engine == "processes" else 0.0
     return Pace(
         gossip_period=period,
-        join=max(8.0, 3.0 + forking) + JOIN_PERIODS * period,
-        exchange=6.0 + peers / 125,
-        closing=4.0 + CLOSING_PERIODS * period,
-        report=5.0 + peers / 150,
+        join=3.0 + forking + JOIN_PERIODS * period,
+        exchange=4.0 + peers / 100,
+        closing=2.0 + CLOSING_PERIODS * period,
+        report=4.0 + peers / 150,
     )
 
 
