@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,16 +26,20 @@ import p2p_labeldp
 from p2p_labeldp import clustering, datasets, population, randomness, topology
 from p2p_labeldp.accounting import planning
 from p2p_labeldp.config import Config, config_hash
+from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.facts import Ended, Fact, Outcome, Reason
+from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
 from p2p_labeldp.mechanisms import randomized_response
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
-from p2p_labeldp.network.study import CollectedRoster, Study, Terms
+from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
+from p2p_labeldp.network.transport import format_address
+from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
 from p2p_labeldp.protocol.roster import plan_for
+from p2p_labeldp.randomness import Secret
 from p2p_labeldp.results import Accuracy, ClusterResult, Noisy, Result, count_outcomes
 
 ENGINES = ("processes", "virtual", "population")
@@ -226,6 +231,67 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
     return Run(result=result, facts=played.facts, noisy=played.noisy, config=config)
 
 
+PUBLIC_SEED = 0
+"""Of what a deployment does with public data alone: which rows are held out, where KMeans starts."""
+
+
+def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say: Callable[[str], None]) -> Run:
+    """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
+
+    Args:
+        config: Terms of the round; the clustering is fitted to the public features of its data set, whose labels only
+            measure the model.
+        coins: The learner's.
+        host: Where to listen.
+        port: Where to listen.
+        say: Is told how far it is, a line at a time.
+
+    Raises:
+        ConfigurationError: Something is impossible; no round was opened.
+    """
+    import asyncio
+
+    from p2p_labeldp.network import learner_process
+
+    began = time.monotonic()
+    prepared = prepare(config, engine="processes", seed=PUBLIC_SEED)
+    terms = msgspec.structs.replace(prepared.study.terms, study=False)
+    heard: list[Fact] = []
+
+    def hear(fact: Fact) -> None:
+        heard.append(fact)
+        if isinstance(fact, Accepted):
+            say(f"{fact.at:6.1f} s  accepted a report for cluster {fact.cluster}")
+
+    def announce(address: Address) -> None:
+        say(f"the learner is {format_address(address)}; peers can join for {terms.deadlines.join:.0f} s")
+        say(f"classes: {','.join(terms.classes)}")
+
+    collected = asyncio.run(
+        learner_process.serve_until_interrupted(
+            terms, keys=Keys(coins.identity()), host=host, port=port, sink=hear, announce=announce
+        )
+    )
+    noisy = _noisy(collected, prepared.study.features.shape[1])
+    members = sum(roster.size for roster in collected.rosters)
+    counts = {Outcome.REPORTED.value: len(noisy.labels), Outcome.UNREACHABLE.value: members - len(noisy.labels)}
+    traffic = [fact for fact in heard if isinstance(fact, Traffic)]
+    result = Result(
+        peers=members,
+        outcomes={name: count for name, count in counts.items() if count},
+        clusters=[_promise(roster, config, len(prepared.split.label_space)) for roster in collected.rosters],
+        accuracy=Accuracy(private=_trained(prepared, noisy), non_private=None, majority=None),
+        seconds={"total": time.monotonic() - began},
+        messages=sum(fact.messages for fact in traffic),
+        bytes=sum(fact.bytes for fact in traffic),
+        config_hash=config_hash(config),
+        seed=None,
+        versions=versions(),
+        reports=None,
+    )
+    return Run(result=result, facts=heard, noisy=noisy, config=config)
+
+
 def minimum_size(config: Config) -> int:
     """The least cluster that takes part: what the clustering is merged to, or the peers' own limit if that is more."""
     return max(config.clusters.minimum_size, config.policy.minimum_size)
@@ -277,21 +343,24 @@ def _peers(prepared: Prepared, progress: Progress) -> _Round:
         played = virtual.play(prepared.study)
     else:
         played = _launcher().play(prepared.study, on_fact=progress.happened)
-    reports = played.collected.reports
-    width = prepared.study.features.shape[1]
     return _Round(
         facts=played.facts,
         outcomes=count_outcomes(played.facts, len(prepared.study)),
         rosters=list(played.collected.rosters),
-        noisy=Noisy(
-            peers=[report.ordinal for report in reports],
-            clusters=np.array([report.cluster for report in reports], dtype=np.int64),
-            features=np.array([report.features for report in reports], dtype=np.float64).reshape(len(reports), width),
-            labels=np.array([report.label for report in reports], dtype=np.int64),
-        ),
+        noisy=_noisy(played.collected, prepared.study.features.shape[1]),
         seconds=played.seconds,
         messages=played.messages,
         bytes=played.bytes,
+    )
+
+
+def _noisy(collected: Collected, width: int) -> Noisy:
+    reports = collected.reports
+    return Noisy(
+        peers=[report.peer for report in reports],
+        clusters=np.array([report.cluster for report in reports], dtype=np.int64),
+        features=np.array([report.features for report in reports], dtype=np.float64).reshape(len(reports), width),
+        labels=np.array([report.label for report in reports], dtype=np.int64),
     )
 
 
@@ -344,16 +413,25 @@ class _PopulationFacts:
                 yield Ended(peer=fact.peer, outcome=Outcome.ABSTAINED, reason=Reason.CLUSTER_TOO_SMALL)
 
 
+def _trained(prepared: Prepared, noisy: Noisy) -> float | None:
+    """Accuracy of the model trained on the reports; None if there are none."""
+    if not len(noisy.labels):
+        return None
+    return _measured(prepared, noisy.features, noisy.labels)
+
+
+def _measured(prepared: Prepared, features: npt.NDArray[np.float64], labels: npt.NDArray[np.integer[Any]]) -> float:
+    split = prepared.split
+    model = prepared.config.learner.model
+    fitted = erm.fit(model, features, labels, label_space=split.label_space, seed=prepared.study.seed)
+    return erm.accuracy(fitted, split.test_features, split.test_labels)
+
+
 def _accuracy(prepared: Prepared, noisy: Noisy) -> Accuracy:
-    split, model = prepared.split, prepared.config.learner.model
-
-    def trained_on(features: npt.NDArray[np.float64], labels: npt.NDArray[np.integer[Any]]) -> float:
-        fitted = erm.fit(model, features, labels, label_space=split.label_space, seed=prepared.study.seed)
-        return erm.accuracy(fitted, split.test_features, split.test_labels)
-
+    split = prepared.split
     return Accuracy(
-        private=trained_on(noisy.features, noisy.labels) if len(noisy.labels) else None,
-        non_private=trained_on(split.train_features, split.train_labels),
+        private=_trained(prepared, noisy),
+        non_private=_measured(prepared, split.train_features, split.train_labels),
         majority=erm.majority(split.train_labels, split.test_labels, label_space=split.label_space),
     )
 

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 import p2p_labeldp
-from p2p_labeldp.cli import configs, run
+from p2p_labeldp.cli import configs, examples, keygen, learner, peer, run
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
 
 NAME = "p2p-labeldp"
@@ -40,6 +40,10 @@ app = typer.Typer(
 )
 app.command("run", help=run.HELP)(run.command)
 app.command("configs", help=configs.HELP)(configs.command)
+app.command("learner", help=learner.HELP)(learner.command)
+app.command("peer", help=peer.HELP)(peer.command)
+app.command("keygen", help=keygen.HELP)(keygen.command)
+app.command("examples", help=examples.HELP)(examples.command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -32,6 +32,8 @@ from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
 
+CHECK_SECONDS = 0.2  # between two looks whether all reports are in
+LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
 
 
@@ -52,7 +54,7 @@ async def serve(
     sink: Sink,
     announce: Callable[[Address], None],
     stopped: asyncio.Event,
-    when_complete: Callable[[Collector], None] = lambda _collector: None,
+    linger: float | None = None,
 ) -> Collected:
     """Opens a round and serves it until its end, or until ``stopped``.
 
@@ -64,7 +66,8 @@ async def serve(
         sink: Is told facts.
         announce: Is told the address once the learner listens.
         stopped: Ends the round early.
-        when_complete: Is called once, when every rostered peer's report is in.
+        linger: Seconds to repeat receipts that got lost once every rostered peer's report is in; by default to the
+            round's end.
     """
     async with HttpClient() as client:
         server = Host(key=keys.signing_key, client=client, sink=sink, max_connections=MAX_CONNECTIONS)
@@ -84,10 +87,10 @@ async def serve(
             announce(Address(keys.peer_id, host, bound))
             waits = [asyncio.ensure_future(server.finished()), asyncio.ensure_future(stopped.wait())]
             while not any(wait.done() for wait in waits):
-                await asyncio.wait(waits, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(waits, timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if collector.complete:
-                    when_complete(collector)
-                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(waits, timeout=linger, return_when=asyncio.FIRST_COMPLETED)
+                    break
             for wait in waits:
                 wait.cancel()
             server.stop()
@@ -97,6 +100,25 @@ async def serve(
         sent = client.traffic.bytes_sent + server.server.traffic.bytes_sent
         sink(Traffic(peer="learner", messages=messages, bytes=sent))
         return collected(collector)
+
+
+async def serve_until_interrupted(
+    terms: Terms, *, keys: Keys, host: str, port: int, sink: Sink, announce: Callable[[Address], None]
+) -> Collected:
+    """``serve`` for a command: SIGINT or SIGTERM ends the round, and what was reported until then is kept."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    return await serve(
+        terms,
+        keys=keys,
+        host=host,
+        port=port,
+        sink=sink,
+        announce=announce,
+        stopped=stopped,
+        linger=LINGER_SECONDS,
+    )
 
 
 def main() -> int:
@@ -112,14 +134,9 @@ def main() -> int:
     async def run() -> Collected:
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+        keys = Keys(randomness.secure().identity())
         return await serve(
-            spec.terms,
-            keys=Keys(randomness.secure().identity()),
-            host=spec.host,
-            port=spec.port,
-            sink=sink,
-            announce=_announce,
-            stopped=stopped,
+            spec.terms, keys=keys, host=spec.host, port=spec.port, sink=sink, announce=_announce, stopped=stopped
         )
 
     sys.stdout.buffer.write(msgspec.msgpack.encode(asyncio.run(run())))

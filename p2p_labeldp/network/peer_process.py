@@ -1,57 +1,56 @@
-"""A process of peers: each with its own host, server, address, key and coins; only the client is shared."""
+"""Runs peers on real sockets: each with its own host, server, address, key and coins; only the client is shared."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
 
-from p2p_labeldp import randomness
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ClockSkew
-from p2p_labeldp.errors import LabelDPError
-from p2p_labeldp.facts import Ended, Fact, Outcome, Reason, Traffic
+from p2p_labeldp.errors import ConfigurationError, LabelDPError
+from p2p_labeldp.facts import Ended, Outcome, Reason, Traffic
 from p2p_labeldp.network.host import Host, Sink, fetch_manifest
 from p2p_labeldp.network.http import HttpClient
-from p2p_labeldp.network.study import PeerSpec
+from p2p_labeldp.network.party import Party
 from p2p_labeldp.protocol.manifest import open_manifest
 
 PATIENCE_SECONDS = 60.0  # for a learner that is busy or not there yet
 
 
-async def run_peers(specs: Sequence[PeerSpec], sink: Sink, *, stopped: asyncio.Event | None = None) -> None:
-    """Runs the peers of one process of a study until each has its outcome.
+async def run_peers(parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Event | None = None) -> None:
+    """Runs the peers of one process until each has its outcome.
 
     ``stopped`` ends them early: whoever has not reported abstains.
     """
     async with HttpClient() as client:
-        await asyncio.gather(*(_run_peer(spec, client, sink, stopped) for spec in specs))
+        await asyncio.gather(*(_run_peer(party, client, sink, stopped) for party in parties))
         sent = client.traffic
-        sink(Traffic(peer=specs[0].ordinal, messages=sent.messages_sent, bytes=sent.bytes_sent))
+        sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))
 
 
-async def _run_peer(spec: PeerSpec, client: HttpClient, sink: Sink, stopped: asyncio.Event | None) -> None:
-    keys = Keys(randomness.replay(spec.seed, spec.ordinal).identity())
-    host = Host(key=keys.signing_key, client=client, sink=sink)
+async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None) -> None:
+    assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
+    key = party.keys.signing_key
+    host = Host(key=key, client=client, sink=sink)
     try:
-        await host.listen(spec.host, spec.port)
+        await host.listen(party.host, party.port)
         reply = await fetch_manifest(
-            client,
-            keys.signing_key,
-            spec.learner.address(),
-            host=spec.host,
-            port=spec.port,
-            patience=PATIENCE_SECONDS,
+            client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS
         )
-        opened = open_manifest(reply.manifest, keys=keys, learner=spec.learner.peer_id)
-        host.start(spec.make(opened, keys), elapsed=reply.elapsed)
+        opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
+        host.start(party.peer(opened), elapsed=reply.elapsed)
         await _either(host.finished(), stopped)
         host.stop()
-    except (LabelDPError, OSError) as exc:
-        sink(_failure(spec.ordinal, exc))
+    except ConfigurationError:
+        raise  # the user's to put right, before any round
+    except ClockSkew:
+        sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CLOCK_SKEW))
+    except LabelDPError:
+        sink(Ended(peer=party.name, outcome=Outcome.UNREACHABLE))
     finally:
         await host.close()
         sent = host.server.traffic
-        sink(Traffic(peer=spec.ordinal, messages=sent.messages_sent, bytes=sent.bytes_sent))
+        sink(Traffic(peer=party.name, messages=sent.messages_sent, bytes=sent.bytes_sent))
 
 
 async def _either(finished: Coroutine[None, None, None], stopped: asyncio.Event | None) -> None:
@@ -65,9 +64,3 @@ async def _either(finished: Coroutine[None, None, None], stopped: asyncio.Event 
 
 async def _until(event: asyncio.Event) -> None:
     await event.wait()
-
-
-def _failure(ordinal: int, exc: Exception) -> Fact:
-    if isinstance(exc, ClockSkew):
-        return Ended(peer=ordinal, outcome=Outcome.FAILED, reason=Reason.CLOCK_SKEW)
-    return Ended(peer=ordinal, outcome=Outcome.UNREACHABLE)

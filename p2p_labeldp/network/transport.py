@@ -97,3 +97,17 @@ def parse_address(text: str) -> tuple[bytes, str, int]:
     host, port = match[2] or match[3], int(match[4])
     authority(host, port)
     return bytes.fromhex(match[1]), host, port
+
+
+def parse_place(text: str, *, field: str = "address") -> tuple[str, int]:
+    """Host and port of ``host:port``; an IPv6 address in brackets.
+
+    Raises:
+        ConfigurationError: It has another form.
+    """
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise ConfigurationError(f"{text[:200]!r} given; host:port is needed, the port 1 to 65535", field=field)
+    authority(host, int(port))
+    return host, int(port)

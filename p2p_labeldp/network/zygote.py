@@ -31,6 +31,7 @@ from p2p_labeldp.facts import Fact
 from p2p_labeldp.network import lifeline
 from p2p_labeldp.network.host import Sink
 from p2p_labeldp.network.http import HttpClient, HttpServer
+from p2p_labeldp.network.party import Party, of_study
 from p2p_labeldp.network.peer_process import run_peers
 from p2p_labeldp.network.study import PeerSpec
 from p2p_labeldp.protocol.effects import Address
@@ -118,10 +119,14 @@ def _child(zygote: int, facts_fd: int, batch: bytes) -> None:
         os._exit(status)  # no clean-up of what the zygote owns
 
 
+def _party(spec: PeerSpec) -> Party:
+    return of_study(spec, Keys(randomness.replay(spec.seed, spec.ordinal).identity()))
+
+
 async def _run(specs: list[PeerSpec], sink: Sink) -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    await run_peers(specs, sink, stopped=stopped)
+    await run_peers([_party(spec) for spec in specs], sink, stopped=stopped)
 
 
 if __name__ == "__main__":
