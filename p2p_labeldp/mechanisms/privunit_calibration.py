@@ -92,7 +92,7 @@ def theorem1(dimension: int, epsilon: float) -> tuple[float, float]:
         return target - cost(log_gap) + c.log_complement - c.log_mass
 
     best = (math.inf, 0.0, 0.0)
-    # (16a) is searched in gamma; (16b), which may come close to gamma = 1, in -log_gap; each as far as the level affords
+    # (16a) is searched in gamma; (16b), which may come close to gamma = 1, in -log_gap; each while affordable
     branches: list[tuple[Cost, Callable[[float], float], float, float]] = [
         (cost_16a, lambda gamma: math.log1p(-gamma * gamma), 0.0, limit * math.tanh(0.5 * target)),
     ]
