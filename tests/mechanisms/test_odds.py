@@ -22,12 +22,27 @@ def test_a_coin_of_probability_e_to_minus_100000_ends_quickly_and_stays_down():
     assert counted.drawn < 3000  # about 1.6 draws a coin
 
 
+def test_a_coin_rarer_than_the_smallest_double_step_still_comes_up():
+    """Compared in one draw with e^-800 = 0.0 not even the smallest positive draw would be below it."""
+    assert tosses(-800.0, 3, _Always(np.random.PCG64(2), 2.0**-53)).all()
+    assert not tosses(-800.0, 3, _Always(np.random.PCG64(2), 0.4)).any()  # 0.4 > 1/e fails the first stage
+
+
 def test_a_certain_coin_always_comes_up():
     assert tosses(0.0, 1000, np.random.default_rng(3)).all()
 
 
 def test_no_coins_are_no_draws():
     assert tosses(-5.0, 0, np.random.default_rng(3)).shape == (0,)
+
+
+class _Always(np.random.Generator):
+    def __init__(self, bits, value):
+        super().__init__(bits)
+        self.value = value
+
+    def random(self, size):
+        return np.full(size, self.value)
 
 
 class _Counting(np.random.Generator):
