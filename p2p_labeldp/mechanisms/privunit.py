@@ -33,7 +33,7 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms import privunit_calibration
 from p2p_labeldp.mechanisms.cap import Cap, cap, log_gap_of
 from p2p_labeldp.mechanisms.norms import Measured, Update, euclidean, euclidean_rows
-from p2p_labeldp.mechanisms.odds import log_expm1, log_sigmoid, tosses
+from p2p_labeldp.mechanisms.odds import just_below, log_expm1, log_sigmoid, tosses
 from p2p_labeldp.mechanisms.sphere import draw_cosines, place, place_rows
 
 Calibration = Literal["exact", "theorem1"]
@@ -88,7 +88,7 @@ class PrivUnit2:
 
     @classmethod
     def of_parameters(cls, *, dimension: int, gamma: float, cap_probability: float) -> PrivUnit2:
-        """The mechanism with a given threshold and probability of the cap; its claim is its exact level."""
+        """The mechanism with a given threshold and probability of the cap; it claims its exact level, rounded up."""
         if not 0.0 < cap_probability < 1.0:
             raise ConfigurationError(
                 f"{cap_probability} given; a number strictly between 0 and 1 is possible", field="cap_probability"
@@ -100,7 +100,8 @@ class PrivUnit2:
                 f"{cap_probability} given; more than the cap's share {math.exp(c.log_mass)} is possible",
                 field="cap_probability",
             )
-        return cls(dimension=dimension, epsilon=level, log_gap=c.log_gap, epsilon_exact=level)
+        claim = level + (level - just_below(level))  # what rounding may have taken from the level is claimed too
+        return cls(dimension=dimension, epsilon=claim, log_gap=c.log_gap, epsilon_exact=level)
 
     @property
     def gamma(self) -> float:

@@ -248,7 +248,8 @@ def test_the_same_seed_gives_the_same_draw_and_another_seed_another():
 
 def test_the_paper_s_parameters_give_their_exact_level():
     mechanism = PrivUnit2.of_parameters(dimension=3, gamma=0.4, cap_probability=0.8)
-    assert mechanism.epsilon == mechanism.epsilon_exact == pytest.approx(math.log(4) + math.log(0.7 / 0.3), rel=1e-12)
+    assert mechanism.epsilon_exact == pytest.approx(math.log(4) + math.log(0.7 / 0.3), rel=1e-12)
+    assert mechanism.epsilon_exact < mechanism.epsilon < mechanism.epsilon_exact * (1 + 1e-13)
     assert mechanism.gamma == pytest.approx(0.4, rel=1e-14)
     assert mechanism.cap_probability == pytest.approx(0.8, rel=1e-12)
 
