@@ -51,10 +51,7 @@ class Audit:
             "delta": self.bound.delta,
             "direction": self.bound.direction,
             "trials": self.trials,
-            "conformance": dict(self.conformance.p_values),
-            "threshold": self.conformance.threshold,
-            "failed": list(self.conformance.failed),
-            "verdict": self.verdict.value,
+            **self.conformance.record(),
         }
 
 
@@ -128,7 +125,7 @@ def audit(
         OnesSample(cluster_size=cluster_size, ones=k, counts=draw_ones(ones=k, rounds=rounds))
         for k, rounds in zip(held, halves, strict=True)
     ]
-    bound = lower_bound(*(_tally(event, samples) for event in events), delta=delta, confidence=confidence)
+    bound = lower_bound(*(tally(event, *samples) for event in events), delta=delta, confidence=confidence)
     looked_at: list[Rounds | OnesSample] = list(samples)
     if draw_rounds is not None:
         shown = max(2, min(trials, SHOWN_LABELS // cluster_size))
@@ -151,8 +148,9 @@ def nobody_or_everybody(rows: int, cluster_size: int) -> Array:
     return labels
 
 
-def _tally(event: TailEvent, samples: list[OnesSample]) -> Tally:
-    favoured, other = samples if event.direction is Direction.ADD else reversed(samples)
+def tally(event: TailEvent, fewer: OnesSample, more: OnesSample) -> Tally:
+    """Counts an event on both data sets, the one with k ones first."""
+    favoured, other = (fewer, more) if event.direction is Direction.ADD else (more, fewer)
     return Tally(
         direction=event.direction.value,
         hits=event.hits(favoured.counts),

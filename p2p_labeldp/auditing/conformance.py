@@ -40,23 +40,14 @@ The first line is the number of flips that counts: about 40,000 / f labels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from p2p_labeldp.auditing import checked, coins, p_values
-from p2p_labeldp.auditing.distinguisher import binomial_law, flipped_law, ones_law
+from p2p_labeldp.auditing import checked, checks, p_values
 from p2p_labeldp.auditing.observed import OnesSample, Rounds
-from p2p_labeldp.auditing.p_values import Sample
 from p2p_labeldp.errors import ConfigurationError
-
-Array = npt.NDArray[np.integer[Any]]
-Reals = npt.NDArray[np.float64]
 
 SIGNIFICANCE = 1e-9
 """Probability that a healthy mechanism fails: a thousand healthy runs all pass but for a chance of one in a million."""
@@ -75,10 +66,12 @@ class Conformance:
 
     Args:
         p_values: Name of a check to its p-value; 0 is an observation the mechanism can't produce.
+        rounds: Clusters' rounds that were looked at; a verdict says no more than they can show.
         significance: Probability that a healthy mechanism fails.
     """
 
     p_values: dict[str, float]
+    rounds: int
     significance: float = SIGNIFICANCE
 
     @property
@@ -97,15 +90,27 @@ class Conformance:
         """``fail`` if any check did."""
         return Verdict.FAIL if self.failed else Verdict.PASS
 
+    def record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "conformance": dict(self.p_values),
+            "threshold": self.threshold,
+            "failed": list(self.failed),
+            "rounds": self.rounds,
+            "verdict": self.verdict.value,
+        }
+
 
 def conformance(
-    *observed: Rounds | OnesSample, flip_probability: float, significance: float = SIGNIFICANCE
+    *observed: Rounds | OnesSample,
+    flip_probability: float | Mapping[int, float],
+    significance: float = SIGNIFICANCE,
 ) -> Conformance:
     """Compares rounds, of clusters of one or several sizes, with the law of the mechanism.
 
     Args:
         *observed: Whole rounds, values of T, or both. They must be independent of each other.
-        flip_probability: The f that is claimed.
+        flip_probability: The f that is claimed; by cluster size, if a plan gives each size its own.
         significance: Probability that a healthy mechanism fails.
 
     Raises:
@@ -114,259 +119,18 @@ def conformance(
     rounds = [part for part in observed if isinstance(part, Rounds)]
     samples = [part for part in observed if isinstance(part, OnesSample)]
     checked.real("significance", significance, "(0, 1)", least=math.nextafter(0.0, 1.0), most=math.nextafter(1.0, 0.0))
-    checked.flip(flip_probability, max((part.classes for part in rounds), default=2))
-    found = _Findings()
-    _check_ones(found, rounds, samples, flip_probability)
-    _check_flips(found, rounds, flip_probability)
-    _check_self_picks(found, rounds)
+    classes = max((part.classes for part in rounds), default=2)
+    flips = checks.Flips(flip_probability, {part.cluster_size for part in observed}, classes)
+    found = checks.Findings()
+    checks.check_ones(found, rounds, samples, flips)
+    checks.check_flips(found, rounds, flips)
+    checks.check_self_picks(found, rounds)
     for part in rounds:
-        _check_mates(found, part)
-        _check_reports(found, part)
-        _check_coins(found, part, flip_probability)
+        checks.check_mates(found, part)
+        checks.check_reports(found, part)
+        checks.check_coins(found, part, flips.of(part.cluster_size))
     if not found.by_name:
         raise ConfigurationError("no check can look at so little; show mates, or labels and reports", field="observed")
     combined = {name: p_values.bonferroni(found.by_name[name]) for name in sorted(found.by_name)}
-    return Conformance(p_values=combined, significance=significance)
-
-
-class _Findings:
-    """P-values by name; several under one name are one check."""
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, list[float]] = {}
-
-    def add(self, name: str, *p: float) -> None:
-        self.by_name.setdefault(name, []).extend(p)
-
-
-def _targets(part: Rounds) -> Iterable[int]:
-    """Labels to count as "ones": with two classes the second says it all."""
-    return range(1, 2) if part.classes == 2 else range(part.classes)
-
-
-def _histogram(values: Array, size: int) -> Array:
-    return np.bincount(values, minlength=size + 1)
-
-
-# T against its exact law.
-
-
-def _check_ones(found: _Findings, rounds: Sequence[Rounds], samples: Sequence[OnesSample], f: float) -> None:
-    by_ones: dict[str, dict[tuple[int, ...], list[Sample]]] = {}
-
-    def add(size: int, ones: int, classes: int, target: int, histogram: Array) -> None:
-        law = _ones_law(size, ones, f, classes)
-        name = "ones_at_zero" if ones == 0 else "ones_at_size" if ones == size else "ones_between"
-        by_ones.setdefault(name, {}).setdefault((classes, target), []).append(Sample(law=law, counts=histogram))
-
-    for sample in samples:
-        add(sample.cluster_size, sample.ones, 2, 1, sample.histogram)
-        law = _ones_law(sample.cluster_size, sample.ones, f, 2)
-        median = int(np.searchsorted(np.cumsum(law), 0.5))
-        above = sample.counts > median
-        found.add("serial_ones", coins.lagged_events(above, float(law[median + 1 :].sum()), 1))
-    for part in rounds:
-        if part.labels is None or part.reports is None:
-            continue
-        whole = (part.labels >= 0).all(axis=1) & (part.reports >= 0).all(axis=1)
-        for target in _targets(part):
-            ones = np.count_nonzero(part.labels[whole] == target, axis=1)
-            reported = np.count_nonzero(part.reports[whole] == target, axis=1)
-            for k in np.unique(ones):
-                histogram = _histogram(reported[ones == k], part.cluster_size)
-                add(part.cluster_size, int(k), part.classes, target, histogram)
-    for name, by_target in by_ones.items():
-        found.add(name, *(p_values.fit(group) for group in by_target.values()))
-
-
-@lru_cache(maxsize=256)
-def _ones_law(size: int, ones: int, f: float, classes: int) -> Reals:
-    return ones_law(cluster_size=size, ones=ones, flip_probability=f, classes=classes)
-
-
-# Flips.
-
-
-def _check_flips(found: _Findings, rounds: Sequence[Rounds], f: float) -> None:
-    """In all and for each true label the counts of all parts are added up: small clusters of many sizes still tell."""
-    totals: dict[int, list[int]] = {}
-    for part in rounds:
-        flipped = _flipped_as_seen(part)
-        if part.labels is None or flipped is None:
-            continue
-        seen = (part.labels >= 0) & (flipped >= 0)
-        lied = seen & (flipped != part.labels)
-        for label in range(part.classes):
-            of_label = part.labels == label
-            total = totals.setdefault(label, [0, 0])
-            total[0] += int(np.count_nonzero(lied & of_label))
-            total[1] += int(np.count_nonzero(seen & of_label))
-        members = [array.reshape(-1, part.clusters * part.cluster_size).sum(axis=0) for array in (lied, seen)]
-        pairs = np.unique(np.array(members), axis=1).T
-        of_member = min(p_values.binomial(int(x), int(n), f) for x, n in pairs)
-        found.add("flip_rate", min(1.0, of_member * members[0].size))
-        if part.classes > 2:
-            uniform = np.full(part.classes - 1, 1.0 / (part.classes - 1))
-            distance = (flipped[lied].astype(np.int64) - part.labels[lied]) % part.classes - 1
-            found.add("lies", p_values.multinomial(np.bincount(distance, minlength=part.classes - 1), uniform))
-    if totals:
-        lies, tosses = (sum(total[i] for total in totals.values()) for i in (0, 1))
-        found.add("flip_rate", p_values.binomial(lies, tosses, f))
-        found.add("flip_rate", *(p_values.binomial(x, n, f) for x, n in totals.values()))
-
-
-def _flipped_as_seen(part: Rounds) -> Array | None:
-    """The flipped bits, or what the reports betray of them: those of members whom somebody drew."""
-    if part.flipped is not None or part.mates is None or part.reports is None:
-        return part.flipped
-    betrayed = np.full(part.shape, -1, dtype=np.int64)
-    row, column = np.nonzero((part.mates >= 0) & (part.reports >= 0))
-    betrayed[row, part.mates[row, column]] = part.reports[row, column]
-    return betrayed
-
-
-# Draws.
-
-
-def _check_mates(found: _Findings, part: Rounds) -> None:
-    if part.mates is None:
-        return
-    s = part.cluster_size
-    drawn = part.mates >= 0
-    row, column = np.nonzero(drawn)
-    mates = part.mates[drawn].astype(np.int64)
-    uniform = np.full(s, 1.0 / s)
-    blocks = min(coins.BLOCKS, s)
-    block = mates * blocks // s
-    block_law = np.bincount(np.arange(s) * blocks // s) / s
-    member = (row % part.clusters) * s + column
-    of_member = np.bincount(member * blocks + block, minlength=part.clusters * s * blocks).reshape(-1, blocks)
-    found.add(
-        "mate_uniformity",
-        p_values.multinomial(np.bincount(mates, minlength=s), uniform),
-        p_values.multinomial(np.bincount(block, minlength=blocks), block_law),
-        p_values.multinomial(np.bincount((mates - column) % s, minlength=s), uniform),
-        p_values.multinomial(of_member, block_law),
-    )
-    whole = drawn.all(axis=1)
-    if whole.any():
-        chosen = np.zeros((int(whole.sum()), s), dtype=bool)
-        np.put_along_axis(chosen, part.mates[whole].astype(np.int64), True, axis=1)
-        counts = _histogram(np.count_nonzero(chosen, axis=1), s)
-        found.add("distinct_mates", p_values.fit([Sample(law=occupancy_law(s), counts=counts)]))
-
-
-def _check_self_picks(found: _Findings, rounds: Sequence[Rounds]) -> None:
-    drawn = [(part, part.mates) for part in rounds if part.mates is not None]
-    if drawn:
-        picks = sum(int(np.count_nonzero(mates == np.arange(part.cluster_size))) for part, mates in drawn)
-        draws = np.array([int(np.count_nonzero(mates >= 0)) for _, mates in drawn])
-        chance = np.array([1.0 / part.cluster_size for part, _ in drawn])
-        found.add("self_picks", p_values.poisson_binomial(picks, draws, chance))
-
-
-@lru_cache(maxsize=16)
-def occupancy_law(size: int) -> Reals:
-    """P(``size`` uniform draws from ``size`` members hit exactly j different ones), shape (size + 1,)."""
-    law = np.zeros(size + 1)
-    law[0] = 1.0
-    old = np.arange(size + 1) / size
-    for _ in range(size):
-        law = law * old + np.concatenate(([0.0], law[:-1] * (1.0 - old[:-1])))
-    return law
-
-
-# Reports against flips and draws.
-
-
-def _check_reports(found: _Findings, part: Rounds) -> None:
-    if part.reports is None:
-        return
-    flipped = _flipped_as_seen(part)
-    if part.mates is not None and flipped is not None:
-        row, column = np.nonzero((part.mates >= 0) & (part.reports >= 0))
-        answered = flipped[row, part.mates[row, column]]
-        false = (answered >= 0) & (answered != part.reports[row, column])
-        found.add("one_flip_for_all", p_values.IMPOSSIBLE if false.any() else 1.0)
-    if part.flipped is None:
-        return
-    whole = (part.flipped >= 0).all(axis=1) & (part.reports >= 0).all(axis=1)
-    if not whole.any():
-        return
-    for target in _targets(part):
-        bits, reported = part.flipped[whole] == target, part.reports[whole] == target
-        flipped_ones, ones = np.count_nonzero(bits, axis=1), np.count_nonzero(reported, axis=1)
-        own = np.count_nonzero(bits & reported, axis=1)
-        found.add("ones_given_flips", _fit_given_flips(flipped_ones, ones, part.cluster_size))
-        found.add("joint", _joint(flipped_ones, ones, own, part.cluster_size))
-
-
-def _fit_given_flips(flipped_ones: Array, ones: Array, size: int) -> float:
-    return p_values.fit(
-        [
-            Sample(law=binomial_law(size, m / size), counts=_histogram(ones[flipped_ones == m], size))
-            for m in np.unique(flipped_ones)
-        ]
-    )
-
-
-def _joint(flipped_ones: Array, ones: Array, own: Array, size: int) -> float:
-    """X = sum over rows and members of (b_i - q) y_i, q = m / s: given the flips all y_i are independent Bin(1, q).
-
-    So log E e^(uX) is the sum over rows of m log(1 - q + q e^(u (1 - q))) + (s - m) log(1 - q + q e^(-u q)), and X has
-    mean 0 and variance s q^2 (1 - q)^2 per row. Without oneself in the draw its mean is -q (1 - q) s / (s - 1).
-    """
-    total = float(own.sum()) - float((flipped_ones * (ones / size)).sum())
-    rows = np.bincount(flipped_ones, minlength=size + 1).astype(np.float64)
-    m = np.arange(size + 1)
-    mixed = (rows > 0) & (m > 0) & (m < size)
-    if not mixed.any():
-        return 1.0
-    rows, m = rows[mixed], m[mixed]
-    q = m / size
-    variance = float(rows @ (size * q**2 * (1.0 - q) ** 2))
-
-    def log_moment(u: float) -> float:
-        # log(1 - q + q e^a) as logaddexp, which does not overflow.
-        holders = np.logaddexp(np.log1p(-q), np.log(q) + u * (1.0 - q))
-        others = np.logaddexp(np.log1p(-q), np.log(q) - u * q)
-        return float(rows @ (m * holders + (size - m) * others))
-
-    return p_values.chernoff(total, log_moment, scale=1.0 / math.sqrt(variance))
-
-
-# Coins.
-
-
-def _check_coins(found: _Findings, part: Rounds, f: float) -> None:
-    size, columns = part.cluster_size, part.clusters * part.cluster_size
-    lags = sorted({1, size, *(back * columns for back in range(1, 5))})  # members, clusters, up to four rounds
-    flips = None
-    if part.labels is not None and part.flipped is not None and (part.flipped >= 0).all() and (part.labels >= 0).all():
-        flips = part.flipped != part.labels
-    if part.mates is not None:
-        by_round = part.mates.reshape(-1, columns)
-        found.add("shared_coins", coins.repeated_choices(by_round, size))
-        found.add("repeated_rounds", coins.repeated_choices(by_round.T, size))
-        found.add("serial_mates", *(coins.lagged_choices(part.mates.ravel(), size, lag) for lag in lags))
-    if flips is not None:
-        found.add("shared_coins", coins.common_events(flips.reshape(-1, columns), f * f))
-        found.add("serial_flips", *(coins.lagged_events(flips.ravel(), f, lag) for lag in lags))
-    if flips is not None and part.mates is not None:
-        found.add("flip_apart_from_mate", coins.choices_given(flips, part.mates, size))
-    _check_common_reports(found, part, f)
-
-
-def _check_common_reports(found: _Findings, part: Rounds, f: float) -> None:
-    """Reports of two members are both ones with probability E (m / s)^2 in one cluster, with less in two."""
-    if part.reports is None or part.labels is None or (part.reports < 0).any() or (part.labels < 0).any():
-        return
-    size = part.cluster_size
-    for target in _targets(part):
-        ones = np.unique(np.count_nonzero(part.labels == target, axis=1))
-        if ones.size != 1:
-            continue
-        law = flipped_law(cluster_size=size, ones=int(ones[0]), flip_probability=f, classes=part.classes)
-        both = min(1.0, float(law @ (np.arange(size + 1) / size) ** 2))
-        events = (part.reports == target).reshape(-1, part.clusters * size)
-        found.add("shared_coins", coins.common_events(events, both))
+    seen = sum(part.shape[0] for part in rounds) + sum(sample.counts.size for sample in samples)
+    return Conformance(p_values=combined, rounds=seen, significance=significance)

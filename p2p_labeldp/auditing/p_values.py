@@ -67,7 +67,9 @@ def chernoff(total: float, log_moment: Callable[[float], float], *, scale: float
 
 def poisson_binomial(successes: int, trials: Counts, probabilities: Reals) -> float:
     """Two-sided, for a sum of independent Bin(trials[g], probabilities[g]), shapes (groups,). Exact if all agree."""
-    n, p = np.asarray(trials, dtype=np.float64), np.asarray(probabilities)
+    p, n = np.asarray(probabilities)[trials > 0], np.asarray(trials, dtype=np.float64)[trials > 0]
+    if p.size == 0:
+        return 1.0
     if p.size == 1 or np.ptp(p) == 0.0:
         return binomial(successes, int(n.sum()), float(p[0]))
     if successes < n[p >= 1.0].sum() or successes > n[p > 0.0].sum():

@@ -2,12 +2,14 @@
 
 import json
 import math
+import pkgutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from p2p_labeldp import auditing
 from p2p_labeldp.auditing.audit import audit, default_delta
 from p2p_labeldp.auditing.conformance import Verdict
 from p2p_labeldp.errors import ConfigurationError
@@ -107,8 +109,9 @@ def test_numbers_out_of_range_are_refused_by_name_before_anything_is_drawn(wrong
 
 
 def test_auditing_imports_no_accounting_even_indirectly():
-    every = "checked distinguisher lower_bound observed transcripts p_values coins conformance audit mechanism contract"
-    imports = ";".join(f"import p2p_labeldp.auditing.{name}" for name in every.split())
+    modules = [module.name for module in pkgutil.iter_modules(auditing.__path__)]
+    assert "distinguisher" in modules
+    imports = ";".join(f"import p2p_labeldp.auditing.{name}" for name in modules)
     program = f"import sys;{imports};print(sum('accounting' in name for name in sys.modules))"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "0"

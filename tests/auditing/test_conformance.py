@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from p2p_labeldp.auditing.conformance import SIGNIFICANCE, Verdict, conformance, occupancy_law
+from p2p_labeldp.auditing.checks import occupancy_law
+from p2p_labeldp.auditing.conformance import SIGNIFICANCE, Verdict, conformance
 from p2p_labeldp.auditing.observed import OnesSample, Rounds
 from p2p_labeldp.errors import ConfigurationError
 
@@ -73,6 +74,16 @@ def test_clusters_of_several_sizes_are_one_verdict():
     wrong = conformance(*mixed, flip_probability=0.06)
     assert "flip_rate" in wrong.failed
     assert all(conformance(part, flip_probability=0.06).verdict is Verdict.PASS for part in mixed[:10])
+
+
+def test_a_plan_may_give_each_size_its_own_flip():
+    plan = {10: 0.2, 40: 0.05}
+    mixed = [healthy(1, plan[size], rows=300, size=size) for size in plan]
+    assert conformance(*mixed, flip_probability=plan).verdict is Verdict.PASS
+    assert conformance(*mixed, flip_probability={10: 0.05, 40: 0.2}).verdict is Verdict.FAIL
+    assert conformance(*mixed, flip_probability=plan).rounds == 600
+    with pytest.raises(ConfigurationError, match="flip_probability: none given for clusters of 40"):
+        conformance(*mixed, flip_probability={10: 0.2})
 
 
 def test_unseen_entries_are_left_out():

@@ -49,6 +49,7 @@ def test_a_sum_of_unlike_binomials_sees_the_impossible():
     assert p_values.poisson_binomial(10, trials, chances) == 0.0
     assert p_values.poisson_binomial(6, trials, chances) > 0.9
     assert p_values.poisson_binomial(4, np.array([3, 4]), np.array([0.0, 1.0])) == 1.0
+    assert p_values.poisson_binomial(0, np.array([0, 0]), np.array([0.1, 0.2])) == 1.0
 
 
 def test_multinomial_fit_is_valid_at_every_level():
