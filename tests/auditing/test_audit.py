@@ -70,6 +70,23 @@ def test_rounds_that_are_shown_let_the_verdict_see_more():
         assert audit(simulator.ones(50), **claim).verdict is Verdict.PASS  # T alone can't tell
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        broken.FlipTooSmall,
+        broken.SelfExcluded,
+        broken.FreshFlipForEachAsker,
+        broken.Permutation,
+        broken.BiasedIndex,
+        broken.SharedSeed,
+    ],
+)
+def test_one_command_with_one_threshold_catches_each_defect(mechanism):
+    simulator = mechanism(flip_probability=0.1, seed=2)
+    claim = {"cluster_size": 50, "flip_probability": 0.1, "trials": 10_000}
+    assert audit(simulator.ones(50), **claim, draw_rounds=simulator).verdict is Verdict.FAIL
+
+
 def test_the_record_is_plain_json_with_the_names_of_the_contract():
     result = audit(law_of_t(16, 0.1, 1), cluster_size=16, flip_probability=0.1, trials=1000)
     record = json.loads(json.dumps(result.record(), allow_nan=False))
