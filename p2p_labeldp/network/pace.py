@@ -18,8 +18,9 @@ from p2p_labeldp.protocol.manifest import Deadlines
 VIRTUAL_PERIOD_SECONDS = 1.0
 LEAST_PERIOD_SECONDS = 0.5  # below it a process spends more on waking up than on gossip
 TICKS_A_CORE = 100  # gossip ticks a second, of peers in processes of their own: 4 ms of CPU each, and as much to spare
-JOIN_PERIODS = 14  # of 455 peers in 10 clusters all but about one lack no record by then; a roster fetches the rest
-CLOSING_PERIODS = 10
+JOIN_PERIODS = 10  # of 455 peers in 10 clusters all but a few lack no record by then; a roster fetches the rest
+CLOSING_PERIODS = 7  # five were enough in every simulation
+COMMITS_A_SECOND = 40  # fetching, checking and recomputing a roster costs a peer some 15 ms, and an ask as much again
 FORKS_A_SECOND = 100
 
 
@@ -72,7 +73,7 @@ def phases(*, peers: int, peers_per_process: int, engine: str, gossip_period: fl
     return Pace(
         gossip_period=period,
         join=3.0 + forking + JOIN_PERIODS * period,
-        exchange=4.0 + peers / 100,
+        exchange=5.0 + (peers / COMMITS_A_SECOND if engine == "processes" else 0.0),
         closing=2.0 + CLOSING_PERIODS * period,
         report=4.0 + peers / 150,
     )

@@ -37,6 +37,7 @@ from p2p_labeldp.network.study import PeerSpec
 from p2p_labeldp.protocol.effects import Address
 
 LENGTH_BYTES = 4
+NICENESS = 5  # of peers: their crowd must starve neither the zygote, which still has to fork, nor their one learner
 _decoder = msgspec.msgpack.Decoder(list[PeerSpec])
 
 
@@ -103,6 +104,7 @@ def _child(zygote: int, facts_fd: int, batch: bytes) -> None:
     status = 1
     try:
         lifeline.tie(zygote)
+        os.nice(NICENESS)
         os.close(0)
         specs = _decoder.decode(batch)
 

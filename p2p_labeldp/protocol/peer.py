@@ -69,6 +69,8 @@ from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
 GRACE_SECONDS = 5.0  # after the report deadline: for a receipt on its way; then the round is over whatever happened
+ROSTER_SHARE = 0.4  # of the exchange phase, over which the peers fetch their rosters
+ASK_SHARES = 0.5, 0.8  # of the exchange phase, between which they ask; whoever is asked should have its roster
 FIRST_TICK_SECONDS = 0.2  # a newcomer gossips almost at once
 
 
@@ -292,7 +294,8 @@ class Peer(Machine):
 
     def _on_join_deadline(self, now: float) -> None:
         self._go("join deadline")
-        self.set_alarm("roster", now + self._rng.random() * (self._deadlines.exchange - self._deadlines.join) / 4)
+        span = self._deadlines.exchange - self._deadlines.join
+        self.set_alarm("roster", now + span * ROSTER_SHARE * self._rng.random())
 
     def _on_fetch_roster(self, now: float) -> None:
         request = GetRoster(self._opened.round_id, self.cluster)
@@ -358,7 +361,8 @@ class Peer(Machine):
         self.clear_alarm(dissemination.ALARM)
         self.observe(Committed(peer=self.name, at=now, cluster=self.cluster, size=len(accepted.members)))
         join, span = self._deadlines.join, self._deadlines.exchange - self._deadlines.join
-        self.set_alarm("ask", max(now, join + span * (0.4 + 0.3 * self._rng.random())))
+        first, last = ASK_SHARES
+        self.set_alarm("ask", max(now, join + span * (first + (last - first) * self._rng.random())))
 
     # -- exchanging ------------------------------------------------------------------------------------------------
 
