@@ -1,8 +1,9 @@
 """The zygote: imports once what a peer needs, then forks a process for each batch of peers it reads from a pipe.
 
 The launcher never forks itself: it has threads, and it holds everybody's example, which every child would inherit. The
-zygote is a fresh single-threaded process that never opens the data; it forgets a batch as soon as it has forked for
-it. A forked peer shares the imported code with the others, so a thousand fit where thirty would.
+zygote is a fresh single-threaded process that never opens the data and never reads a batch either, only its length: the
+child that is forked for a batch reads it from the pipe, so no other process ever has it in memory, not even in freed
+memory. A forked peer shares the imported code with the others, so a thousand fit where thirty would.
 
     python -m p2p_labeldp.network.zygote PARENT_PID FACTS_FD < batches
 
@@ -18,7 +19,6 @@ import os
 import select
 import signal
 import sys
-from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -37,6 +37,7 @@ from p2p_labeldp.network.study import PeerSpec
 from p2p_labeldp.protocol.effects import Address
 
 LENGTH_BYTES = 4
+TAKEN = b"t"
 NICENESS = 5  # of peers: their crowd must starve neither the zygote, which still has to fork, nor their one learner
 _decoder = msgspec.msgpack.Decoder(list[PeerSpec])
 
@@ -51,11 +52,13 @@ def main() -> int:
     warm_up()
     gc.collect()
     gc.freeze()  # the collector would write to every shared page
-    stdin = sys.stdin.buffer
-    while (batch := _read_batch(stdin)) is not None:
+    taken_read, taken_write = os.pipe()
+    while (length := _read(LENGTH_BYTES)) is not None:
         if os.fork() == 0:
-            _child(me, facts_fd, batch)
-        del batch
+            os.close(taken_read)
+            _child(me, facts_fd, int.from_bytes(length, "big"), taken_write)
+        if os.read(taken_read, 1) != TAKEN:
+            break
         _reap(block=False)
     _reap(block=True)
     return 0
@@ -84,11 +87,15 @@ async def _talk_to_oneself(keys: Keys) -> None:
         await server.close()
 
 
-def _read_batch(stdin: BinaryIO) -> bytes | None:
-    head = stdin.read(LENGTH_BYTES)
-    if len(head) < LENGTH_BYTES:
-        return None
-    return stdin.read(int.from_bytes(head, "big"))
+def _read(count: int) -> bytes | None:
+    """Exactly ``count`` bytes of standard input, unbuffered: what follows is another process' to read."""
+    data = b""
+    while len(data) < count:
+        piece = os.read(0, count - len(data))
+        if not piece:
+            return None
+        data += piece
+    return data
 
 
 def _reap(*, block: bool) -> None:
@@ -99,13 +106,18 @@ def _reap(*, block: bool) -> None:
         pass
 
 
-def _child(zygote: int, facts_fd: int, batch: bytes) -> None:
-    """A process of peers; never returns."""
+def _child(zygote: int, facts_fd: int, length: int, taken: int) -> None:
+    """A process of peers; never returns. Reads its batch, and tells the zygote so, which waits to fork the next."""
     status = 1
     try:
         lifeline.tie(zygote)
-        os.nice(NICENESS)
+        batch = _read(length)
+        os.write(taken, TAKEN)
+        os.close(taken)
         os.close(0)
+        if batch is None:
+            return
+        os.nice(NICENESS)
         specs = _decoder.decode(batch)
 
         def sink(fact: Fact) -> None:
