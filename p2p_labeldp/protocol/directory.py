@@ -22,6 +22,7 @@ from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "peer"
 CONTACTS_ELSEWHERE = 4  # of other clusters, given to a stranger with the rest: where it may ask next
+MATES_FOR_A_STRANGER = 2  # so that a stranger's next asks walk on to peers it did not know, not in a circle
 CONTACTS_PER_CLUSTER = 8  # enough that one of them is alive; small enough that all clusters together stay small
 MAX_CONTACT_CLUSTERS = 1024
 
@@ -133,8 +134,9 @@ class Directory:
     def reply(self, cluster: int, have: bytes, own: bytes, rng: random.Random) -> tuple[tuple[bytes, ...], bytes]:
         """Answers a digest about ``cluster``: what its sender lacks, and the short ids wanted of it.
 
-        To a stranger: one's own record, the contacts of the stranger's cluster, and a few others to ask next; without
-        these a peer whose first contacts know no mate of its cluster would never find one.
+        To a stranger: one's own record, the contacts of the stranger's cluster, and a few others to ask next, of other
+        clusters and of one's own; without these a peer whose first contacts know no mate of its cluster would never
+        find one.
         """
         if cluster == self.cluster:
             return self.mates.missing_from(have)
@@ -144,6 +146,8 @@ class Directory:
             elsewhere = self.some_contact(rng)
             if elsewhere is not None and elsewhere.envelope not in known:
                 known.append(elsewhere.envelope)
+        mates = [entry.envelope for entry in self.mates if entry.envelope != own]
+        known += rng.sample(mates, min(MATES_FOR_A_STRANGER, len(mates)))
         return bounded([envelope for envelope in known if short_id(envelope) not in theirs]), b""
 
     def some_contact(self, rng: random.Random) -> PeerEntry | None:
