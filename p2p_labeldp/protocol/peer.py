@@ -276,6 +276,8 @@ class Peer(Machine):
     def _on_gossip(self, now: float) -> None:
         if self.state in (State.JOINING, State.COMMITTING):
             self._gossip.tick_directory(now)
+            if self._pending is not None:  # a record is missing, and the mates that have it are at rest by now
+                self._gossip.full_pace(now)
         elif self.state is State.CLOSING:
             self._gossip.tick_closing(self._my.roster.members, now)
 
@@ -326,7 +328,8 @@ class Peer(Machine):
             return
         entries = [entry for member in pending.members if (entry := self.directory.find(member)) is not None]
         if len(entries) < len(members):
-            return  # gossip goes on for the missing records; the exchange deadline ends the wait
+            self._gossip.full_pace(now)  # pulls the missing records; the exchange deadline ends the wait
+            return
         order = [entry.content.sort_key(entry.signer) for entry in entries]
         if order != sorted(order):
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
