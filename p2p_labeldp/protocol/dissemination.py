@@ -76,7 +76,11 @@ class Dissemination:
         self._pause(now)
 
     def tick_closing(self, members: tuple[bytes, ...], now: float) -> None:
-        """Opens this tick's exchange about who is ready; falls silent when everybody is known to be."""
+        """Opens this tick's exchange about who is ready; falls silent when everybody is known to be.
+
+        Until then it does not rest: the roster says who is missing, the phase is short, and who misses the records of
+        a few abstains.
+        """
         assert self.closing is not None
         if self.closing.complete:
             return
@@ -84,7 +88,7 @@ class Dissemination:
         entry = self._directory.find(self._rng.choice(others))
         if entry is not None:
             self._open(address_of(entry), Topic.CLOSING, now)
-        self._pause(now)
+        self._machine.set_alarm(ALARM, now + self._jitter(self._period))
 
     def full_pace(self, now: float) -> None:
         """Ticks soon, and often."""
