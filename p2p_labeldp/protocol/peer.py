@@ -323,7 +323,8 @@ class Peer(Machine):
         if self._keys.peer_id not in members and self._joined_late:
             self._end(Outcome.LATE, None, now)
             return
-        if not self._must_list <= members:  # one of them is this peer itself
+        must_list = {signer for signer in self._must_list if signer in self.directory.mates}  # not struck out since
+        if self._keys.peer_id not in members or not must_list <= members:
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
         entries = [entry for member in pending.members if (entry := self.directory.find(member)) is not None]
