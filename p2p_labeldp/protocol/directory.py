@@ -84,15 +84,17 @@ class Directory:
 
     Args:
         cluster: Whose records are all kept.
+        clusters: How many there are; a record of any other is refused.
         keys: To verify with.
         round_id: Records of other rounds are refused.
         expires_by: The latest expiry a record may claim, seconds after the opening.
     """
 
-    def __init__(self, *, cluster: int, keys: KeyRing, round_id: bytes, expires_by: float) -> None:
+    def __init__(self, *, cluster: int, clusters: int, keys: KeyRing, round_id: bytes, expires_by: float) -> None:
         self.cluster = cluster
         self.mates: GossipSet[PeerRecord] = GossipSet()
         self.contacts: dict[int, dict[bytes, PeerEntry]] = {}
+        self._clusters = clusters
         self._keys = keys
         self._round_id = round_id
         self._expires_by = expires_by
@@ -107,6 +109,8 @@ class Directory:
                 entry = open_record(
                     envelope, keys=self._keys, round_id=self._round_id, expires_by=self._expires_by, now=now
                 )
+                if entry.content.cluster >= self._clusters:
+                    raise MalformedMessage("a record of a cluster that does not exist")
                 if entry.content.cluster == self.cluster:
                     news += self.mates.add(entry)
                 else:

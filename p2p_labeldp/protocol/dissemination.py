@@ -144,7 +144,7 @@ class Dissemination:
         digest = Digest(self._round_id, topic, self._directory.cluster, have, records)
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
-            if reply is None and to in self._first_contacts:
+            if reply is None and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)  # perhaps it has not started yet
             if not isinstance(reply, Offer):
                 return

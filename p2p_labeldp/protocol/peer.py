@@ -147,6 +147,7 @@ class Peer(Machine):
         self.cluster = int(opened.clustering.assign(example.features)[0])
         self.directory = Directory(
             cluster=self.cluster,
+            clusters=opened.clustering.count,
             keys=keys,
             round_id=opened.round_id,
             expires_by=opened.manifest.deadlines.report,
