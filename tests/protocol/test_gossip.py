@@ -1,5 +1,6 @@
 """A gossip set is the same whatever the order in which its records came, and a liar harms nobody but itself."""
 
+import contextlib
 import hashlib
 from dataclasses import dataclass
 
@@ -28,10 +29,8 @@ def merged(entries, into=None):
     for one in entries:
         if found.knows(one.envelope):
             continue
-        try:
+        with contextlib.suppress(ProtocolError):
             found.add(one)
-        except ProtocolError:
-            pass
     return found
 
 
