@@ -168,7 +168,7 @@ class GossipSet(Generic[Content]):
 
     def select(self, ids: bytes) -> tuple[bytes, ...]:
         """The records named by ``ids``, as far as they are here (bounded)."""
-        return bounded([self._by_id[name].envelope for name in split_ids(ids) if name in self._by_id])
+        return bounded([self._by_id[name].envelope for name in sorted(split_ids(ids)) if name in self._by_id])
 
 
 def bounded(envelopes: list[bytes]) -> tuple[bytes, ...]:
