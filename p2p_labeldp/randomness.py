@@ -152,6 +152,10 @@ class Secret:
             raise ConfigurationError(f"{len(secret)} bytes given; 32 are needed", field="secret")
         self._secret = secret
 
+    def to_hex(self) -> str:
+        """For the key file."""
+        return self._secret.hex()
+
     def _mac(self, purpose: str, *parts: bytes) -> bytes:
         message = hmac.new(self._secret, digestmod=hashlib.sha256)
         for part in (b"p2p-labeldp coin", purpose.encode(), *parts):  # lengths first: no two lists look alike

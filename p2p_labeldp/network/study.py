@@ -14,14 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from p2p_labeldp import randomness
-from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.facts import Fact
-from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.manifest import Deadlines, Manifest, OpenedManifest
-from p2p_labeldp.protocol.peer import Peer
+from p2p_labeldp.protocol.manifest import Deadlines, Manifest
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,21 +100,6 @@ class PeerSpec(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...]
     learner: Where
     contacts: tuple[Where, ...]
-
-    def make(self, opened: OpenedManifest, keys: KeyRing) -> Peer:
-        """The peer itself."""
-        return Peer(
-            opened=opened,
-            example=Example(features=self.features, label=self.label, label_id=str(self.ordinal)),
-            label_space=LabelSpace(classes=self.classes),
-            keys=keys,
-            randomness=randomness.replay(self.seed, self.ordinal),
-            address=Address(keys.peer_id, self.host, self.port),
-            learner=self.learner.address(),
-            contacts=tuple(contact.address() for contact in self.contacts),
-            ordinal=self.ordinal,
-            study=True,
-        )
 
 
 def peer_specs(study: Study, *, ids: list[bytes], places: list[tuple[str, int]], learner: Where) -> list[PeerSpec]:

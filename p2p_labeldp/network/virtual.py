@@ -21,6 +21,7 @@ from p2p_labeldp.crypto.envelope import Signed
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.facts import Fact, Flipped
+from p2p_labeldp.network.party import of_study
 from p2p_labeldp.network.study import PeerSpec, Played, Study, Where, collected, peer_specs
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
@@ -256,4 +257,4 @@ def _join(network: VirtualNetwork, collector: Collector, spec: PeerSpec, keys: K
     assert isinstance(reply, ManifestReply)
     opened = collector.opened if reply.manifest == collector.envelope else None
     assert opened is not None  # the transparent keys of all parties verify alike: opened once for all
-    network.add(spec.make(opened, keys), Address(keys.peer_id, spec.host, spec.port))
+    network.add(of_study(spec, keys).peer(opened), Address(keys.peer_id, spec.host, spec.port))

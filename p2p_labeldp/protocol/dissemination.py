@@ -20,6 +20,9 @@ from p2p_labeldp.protocol.messages import AnyMessage, Digest, Done, Message, Off
 
 SLOWEST = 4  # periods between exchanges that keep finding nothing new
 LONELY_STRANGERS = 2  # asked a tick while no mate is known
+FEW_MATES = 4  # below it a stranger is asked beside a mate
+STRANGER_SHARE = 0.4  # of the ticks in which strangers may help
+MAX_PENDING = 2  # exchanges not yet answered; on a machine or network that is too slow, more would only add to it
 ALARM = "gossip"
 
 
@@ -54,6 +57,7 @@ class Dissemination:
         on_news: Callable[[float], None],
     ) -> None:
         self.closing: Closing | None = None  # given once there is a roster
+        self.complete_roster = False  # a roster is waiting for records that some mate must have: strangers don't
         self._machine = machine
         self._name = name
         self._directory = directory
@@ -68,25 +72,23 @@ class Dissemination:
         self._on_news = on_news
         self._introduced: set[bytes] = set()  # who has our record
         self._quiet = 0
+        self._pending = 0
 
     def tick_directory(self, now: float) -> None:
         """Opens this tick's exchanges about the directory."""
-        for to in self._directory_targets():
-            self._open(to, Topic.DIRECTORY, now)
+        if self._pending < MAX_PENDING:
+            for to in self._directory_targets():
+                self._open(to, Topic.DIRECTORY, now)
         self._pause(now)
 
     def tick_closing(self, members: tuple[bytes, ...], now: float) -> None:
-        """Opens this tick's exchange about who is ready; falls silent when everybody is known to be.
-
-        Until then it does not rest: the roster says who is missing, the phase is short, and who misses the records of
-        a few abstains.
-        """
+        """Opens this tick's exchange about who is ready; at full pace, until everybody is known to be."""
         assert self.closing is not None
         if self.closing.complete:
             return
         others = [member for member in members if member != self._me]
         entry = self._directory.find(self._rng.choice(others))
-        if entry is not None:
+        if entry is not None and self._pending < MAX_PENDING:
             self._open(address_of(entry), Topic.CLOSING, now)
         self._machine.set_alarm(ALARM, now + self._jitter(self._period))
 
@@ -109,18 +111,21 @@ class Dissemination:
         self._machine.hasten_alarm(ALARM, now + self._jitter(self._period))
 
     def _directory_targets(self) -> list[Address]:
-        """A mate; a stranger too as long as fewer mates are known than the cluster must have, and now and then instead.
+        """A mate, or instead a stranger now and then; both as long as hardly any mate is known.
 
         Strangers are the first contacts in turn, then contacts that other strangers named. When all mates known say
-        the same there may be others that none of them knows: only a stranger can tell.
+        the same, or they are fewer than a cluster must have, there may be others that none of them knows: only a
+        stranger can tell.
         """
         mates = [entry for entry in self._directory.mates if entry.signer != self._me]
         if not mates:
             return self._strangers(LONELY_STRANGERS)
         mate = address_of(self._rng.choice(mates))
-        if len(mates) + 1 < self._enough:
+        if self.complete_roster:
+            return [mate]
+        if len(mates) < FEW_MATES:
             return [mate, *self._strangers(1)]
-        if self._quiet and self._rng.random() < 1 / 2:
+        if (self._quiet or len(mates) + 1 < self._enough) and self._rng.random() < STRANGER_SHARE:
             return self._strangers(1) or [mate]
         return [mate]
 
@@ -144,6 +149,7 @@ class Dissemination:
         digest = Digest(self._round_id, topic, self._directory.cluster, have, records)
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
+            self._pending -= 1
             if reply is None and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)  # perhaps it has not started yet
             if not isinstance(reply, Offer):
@@ -157,6 +163,7 @@ class Dissemination:
                 push = Push(self._round_id, topic, records)
                 self._machine.send(to, push, lambda *_: None, now, now + MAX_SECONDS_A_SEND)
 
+        self._pending += 1
         self._machine.send(to, digest, offered, now, now + MAX_SECONDS_A_SEND)
 
     def _select(self, topic: Topic, wanted: bytes) -> tuple[bytes, ...]:

@@ -7,6 +7,7 @@ since the round's signed opening; after each of them the host drains ``effects``
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -22,7 +23,7 @@ Continuation: TypeAlias = Callable[[AnyMessage | None, str, float], None]
 """Called with the reply, or None and ``timeout`` or ``unreachable``; and ``now``."""
 
 
-class Machine:
+class Machine(ABC):
     """The part of a machine that knows nothing of any protocol."""
 
     def __init__(self) -> None:
@@ -32,10 +33,24 @@ class Machine:
         self._alarms: dict[str, float] = {}
         self._handlers: dict[str, Callable[[float], None]] = {}
 
+    # -- what each machine is for ----------------------------------------------------------------------------------
+
     @property
+    @abstractmethod
     def over(self) -> bool:
         """Whether the machine has come to its end; no alarm rings any more."""
-        raise NotImplementedError  # each machine knows its last state
+
+    @abstractmethod
+    def start(self, now: float) -> None:
+        """Enters the round ``now`` seconds after its opening."""
+
+    @abstractmethod
+    def receive(self, message: AnyMessage, sender: bytes, now: float) -> Message:
+        """Replies, at once, to a message of an authenticated sender."""
+
+    @abstractmethod
+    def close(self, now: float) -> None:
+        """Ends early."""
 
     # -- the host's side -------------------------------------------------------------------------------------------
 

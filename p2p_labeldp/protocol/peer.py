@@ -326,6 +326,9 @@ class Peer(Machine):
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
         self._try_to_commit(now)
+        if self.state is State.COMMITTING:
+            self._gossip.complete_roster = True
+            self._gossip.full_pace(now)
 
     def _try_to_commit(self, now: float) -> None:
         """Accepts the learner's roster once a valid record of everyone in it is here, or refuses it."""
@@ -342,8 +345,7 @@ class Peer(Machine):
             return
         entries = [entry for member in pending.members if (entry := self.directory.find(member)) is not None]
         if len(entries) < len(members):
-            self._gossip.full_pace(now)  # pulls the missing records; the exchange deadline ends the wait
-            return
+            return  # gossip goes on for the missing records; the exchange deadline ends the wait
         order = [entry.content.sort_key(entry.signer) for entry in entries]
         if order != sorted(order):
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)

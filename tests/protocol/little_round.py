@@ -15,7 +15,7 @@ from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.directory import PeerRecord, sign_record
 from p2p_labeldp.protocol.effects import Address, Persist, Send
 from p2p_labeldp.protocol.manifest import Deadlines, Manifest
-from p2p_labeldp.protocol.messages import Ask, GetRoster, Push, RosterReply, Topic
+from p2p_labeldp.protocol.messages import Ask, Digest, GetRoster, Push, RosterReply, Topic
 from p2p_labeldp.protocol.peer import Peer
 
 LEARNER, ROUND = Keys(b"L" * 32), Keys(b"R" * 32)
@@ -154,10 +154,12 @@ class Hand:
         return self.settle()
 
     def run(self, until):
-        """Lets time pass; nobody answers anything."""
+        """Lets time pass; nobody answers anything, and a peer's gossip finds nobody."""
         while (due := self.machine.wake_at()) is not None and due <= until:
             self.machine.wake(due)
-            self.settle()
+            for effect in self.settle():
+                if isinstance(self.machine, Peer) and isinstance(effect, Send) and isinstance(effect.message, Digest):
+                    self.fail(effect, "unreachable", due)
 
     def receive(self, message, sender, now):
         reply = self.machine.receive(message, sender, now)

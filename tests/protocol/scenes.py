@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 
 from p2p_labeldp import facts, randomness
+from p2p_labeldp.network.party import of_study
 from p2p_labeldp.network.study import Where, peer_specs
 from p2p_labeldp.network.virtual import VirtualNetwork, transparent_keys
 from p2p_labeldp.protocol import manifest as manifests
@@ -84,7 +85,7 @@ class Scene:
         self.network.add(watched, address)
 
     def _join(self, ordinal, spec):
-        peer = self.peers[ordinal] = spec.make(self.collector.opened, self.rings[ordinal])
+        peer = self.peers[ordinal] = of_study(spec, self.rings[ordinal]).peer(self.collector.opened)
         me = Where(self.ids[ordinal], spec.host, spec.port).address()
         self.collector.receive(GetManifest(spec.host, spec.port), me.peer_id, self.network.now)
         self._add(peer, me, self.deaf.get(ordinal, lambda _: False))

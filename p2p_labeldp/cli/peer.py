@@ -1,0 +1,175 @@
+"""``peer``: one peer of one round, with its own key, its own example and coins from the operating system."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from p2p_labeldp.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from p2p_labeldp.facts import Ended, Fact
+    from p2p_labeldp.labels import Example, LabelSpace
+    from p2p_labeldp.network.party import Party
+    from p2p_labeldp.protocol.effects import Address
+
+HELP = """Take part in one round.
+
+EXAMPLE is a JSON file: {"features": [17.99, 10.38, ...], "label": "malignant"}. The label leaves this process only
+flipped, and sealed for the learner.
+
+Example:
+
+\b
+    p2p-labeldp keygen alice.key
+    p2p-labeldp peer alice.json --key alice.key --classes malignant,benign \\
+        --listen 127.0.0.1:7801 --learner ID@127.0.0.1:7800
+    p2p-labeldp peer bob.json --key bob.key --classes malignant,benign \\
+        --listen 127.0.0.1:7802 --learner ID@127.0.0.1:7800 --contact ALICES_ID@127.0.0.1:7801
+"""
+
+
+def command(
+    example: Annotated[str, typer.Argument(metavar="EXAMPLE", help="JSON file with features and label.")],
+    key: Annotated[str, typer.Option(metavar="FILE", help="Key file, made by keygen.")],
+    classes: Annotated[str, typer.Option(metavar="A,B", help="The label space this peer expects, in order.")],
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where others reach this peer.")],
+    learner: Annotated[str, typer.Option(metavar="ID@HOST:PORT", help="The learner this peer expects.")],
+    contact: Annotated[
+        list[str] | None, typer.Option(metavar="ID@HOST:PORT", help="A first contact; may be repeated.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> int:
+    """See ``HELP``."""
+    import time
+
+    from p2p_labeldp.cli.keygen import keys_of
+    from p2p_labeldp.crypto.keys import Keys
+    from p2p_labeldp.network.party import Party
+    from p2p_labeldp.network.transport import parse_place
+    from p2p_labeldp.randomness import Secret
+
+    label_space = _label_space(classes)
+    held = read_example(example, label_space)
+    host, port = parse_place(listen, field="--listen")
+    coins = Secret(keys_of(key)[0])
+    keys = Keys(coins.identity())
+    party = Party(
+        keys=keys,
+        coins=coins,
+        example=held,
+        label_space=label_space,
+        host=host,
+        port=port,
+        learner=_address(learner, "--learner"),
+        contacts=tuple(_address(text, "--contact") for text in contact or []),
+        sequence=time.time_ns() // 1_000_000,  # grows from start to start; nobody reads it as a clock
+    )
+    if not quiet:
+        typer.echo(f"this peer is {keys.peer_id.hex()}@{listen}", err=True)
+    outcome = _take_part(party, quiet=quiet)
+    ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
+    typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
+    return 0
+
+
+def _take_part(party: Party, *, quiet: bool) -> Ended:
+    import asyncio
+    import signal
+
+    from p2p_labeldp.facts import Ended, Outcome, Reason
+    from p2p_labeldp.network.peer_process import run_peers
+
+    facts: list[Fact] = []
+
+    def sink(fact: Fact) -> None:
+        facts.append(fact)
+        if not quiet and (line := _progress(fact)):
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+    async def run() -> None:
+        stopped = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        await run_peers([party], sink, stopped=stopped)
+
+    asyncio.run(run())
+    ends = [fact for fact in facts if isinstance(fact, Ended)]
+    return ends[0] if ends else Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY)
+
+
+def _progress(fact: Fact) -> str:
+    from p2p_labeldp import facts
+
+    match fact:
+        case facts.Joined():
+            text = f"joined cluster {fact.cluster}"
+        case facts.Gathered():
+            text = f"{fact.records} members known"
+        case facts.Committed():
+            text = f"accepted the roster: {fact.size} members"
+        case facts.Asked():
+            text = "asked its mate"
+        case facts.Held():
+            text = "holds its mate's sealed answer"
+        case facts.Ready():
+            text = "ready, holding an answer" if fact.holding else "ready, holding nothing"
+        case facts.Reported():
+            text = "reported"
+        case facts.Rejected():
+            text = f"refused: {fact.about}"
+        case _:
+            return ""
+    return f"{fact.at:6.1f} s  {text}"
+
+
+def _sentence(ended: Ended) -> str:
+    return str(ended.outcome) + (f" ({ended.reason})" if ended.reason else "")
+
+
+def _label_space(classes: str) -> LabelSpace:
+    from p2p_labeldp.labels import LabelSpace
+
+    return LabelSpace(classes=tuple(name.strip() for name in classes.split(",")))
+
+
+def _address(text: str, field: str) -> Address:
+    from p2p_labeldp.network.transport import parse_address
+    from p2p_labeldp.protocol.effects import Address
+
+    try:
+        return Address(*parse_address(text))
+    except ConfigurationError as exc:
+        raise ConfigurationError(str(exc).removeprefix("address: "), field=field) from exc
+
+
+def read_example(file: str, label_space: LabelSpace) -> Example:
+    """Reads one example from a JSON file.
+
+    Raises:
+        ConfigurationError: No such file, or not an example of this label space. The text never names the label.
+    """
+    import msgspec
+
+    from p2p_labeldp.labels import Example
+
+    class Content(msgspec.Struct, forbid_unknown_fields=True):
+        features: list[float]
+        label: str
+
+    try:
+        content = msgspec.json.decode(Path(file).read_bytes(), type=Content)
+    except OSError as exc:
+        raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field="EXAMPLE") from exc
+    except msgspec.DecodeError as exc:
+        raise ConfigurationError(
+            f'{file!r} is no example; {{"features": [numbers], "label": "class"}} is needed', field="EXAMPLE"
+        ) from exc
+    if content.label not in label_space.classes:
+        raise ConfigurationError(f"the label in {file!r} is none of {', '.join(label_space.classes)}", field="EXAMPLE")
+    return Example(features=tuple(content.features), label=label_space.classes.index(content.label), label_id=file)

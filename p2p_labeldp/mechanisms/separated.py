@@ -1,0 +1,125 @@
+"""The separated mechanism: a private direction times a private magnitude.
+
+Definition. For an update w of norm r release Z = D S, where D is a draw of the direction mechanism at w/r (level
+eps1) and S an independent draw of the magnitude mechanism at r (level eps2). It is (eps1 + eps2)-locally private, and
+E[Z] = w where r <= r_max; larger updates are clipped to norm r_max, whatever their size. An update of zeros gets a
+uniform direction and the magnitude 0, so it is unbiased too. NaN and infinity are refused before anything is clipped.
+
+The direction is PrivUnit2 or PrivUnitG with the Euclidean norm, or PrivUnit-infinity with the maximum norm.
+
+Source: Bhowmick et al., arXiv 1812.00984; the second moment follows from independence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.mechanisms.norms import Measured, Update
+from p2p_labeldp.mechanisms.privunit import PrivUnit2
+from p2p_labeldp.mechanisms.scalar import GridScalar, ScalarDP, ScalarRelDP
+
+Vector = npt.NDArray[np.float64]
+
+
+class Direction(Protocol):
+    """A private unbiased draw of a unit vector of some norm."""
+
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def epsilon_exact(self) -> float: ...
+    @property
+    def output_norm(self) -> float: ...
+    @property
+    def second_moment(self) -> float: ...
+    def measure(self, update: Update) -> Measured: ...
+    def release(self, measured: Measured, scale: float, rng: np.random.Generator) -> Vector: ...
+    def unit_rows(self, updates: Update) -> tuple[Vector, Vector]: ...
+    def privatise_many(self, updates: Update, rng: np.random.Generator) -> Vector: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Separated:
+    """Direction and magnitude, each private by itself.
+
+    Args:
+        direction: PrivUnit2, PrivUnitG or PrivUnitInfinity.
+        magnitude: ScalarDP or ScalarRelDP.
+    """
+
+    direction: Direction
+    magnitude: GridScalar
+
+    @classmethod
+    def calibrated(
+        cls,
+        *,
+        dimension: int,
+        epsilon_direction: float,
+        epsilon_magnitude: float,
+        max_radius: float,
+        magnitude: Literal["absolute", "relative"] = "absolute",
+    ) -> Separated:
+        """PrivUnit2 with ScalarDP ("absolute") or ScalarRelDP ("relative")."""
+        if magnitude not in ("absolute", "relative"):
+            raise ConfigurationError(f"{magnitude!r} given; absolute and relative are possible", field="magnitude")
+        scalar = ScalarDP if magnitude == "absolute" else ScalarRelDP
+        return cls(
+            direction=PrivUnit2.calibrated(dimension=dimension, epsilon=epsilon_direction),
+            magnitude=scalar.calibrated(epsilon=epsilon_magnitude, max_radius=max_radius),
+        )
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return self.direction.dimension
+
+    @property
+    def epsilon(self) -> float:
+        """eps1 + eps2."""
+        return self.direction.epsilon + self.magnitude.epsilon
+
+    @property
+    def epsilon_exact(self) -> float:
+        """The exact level: both outputs can be read off the product, so both levels are spent."""
+        return self.direction.epsilon_exact + self.magnitude.epsilon_exact
+
+    @property
+    def output_norm(self) -> float:
+        """The largest possible norm of Z, in the direction's norm."""
+        return self.direction.output_norm * self.magnitude.largest_output
+
+    def second_moment(self, radius: float) -> float:
+        """E|Z|^2 (Euclidean) = E|D|^2 (Var S + r^2) for an update of norm ``radius``, clipped."""
+        r = min(radius, self.magnitude.max_radius)
+        return self.direction.second_moment * (self.magnitude.variance(radius) + r * r)
+
+    def variance(self, radius: float) -> float:
+        """E|Z - w|^2 for an update w of Euclidean norm ``radius``, clipped, under a Euclidean direction."""
+        r = min(radius, self.magnitude.max_radius)
+        return self.second_moment(radius) - r * r
+
+    def privatise(self, update: Update, rng: np.random.Generator) -> Vector:
+        """One private draw of an update, shape (d,), float64.
+
+        Raises:
+            ConfigurationError: Another shape or type, or an entry that is NaN or infinite.
+        """
+        measured = self.direction.measure(update)
+        magnitude = self.magnitude.privatise(min(measured.radius, self.magnitude.max_radius), rng)
+        return self.direction.release(measured, magnitude, rng)
+
+    def privatise_many(self, updates: Update, rng: np.random.Generator) -> Vector:
+        """Independent draws for the rows of ``updates``, shape (n, d): the law of ``privatise``, another stream."""
+        units, norms = self.direction.unit_rows(updates)
+        magnitudes = self.magnitude.privatise_many(np.minimum(norms, self.magnitude.max_radius), rng)
+        released = self.direction.privatise_many(units, rng)
+        released *= magnitudes[:, None]
+        return released

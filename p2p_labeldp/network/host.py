@@ -1,0 +1,185 @@
+"""The asyncio driver of a protocol machine: deliver, drain, re-arm.
+
+One host per machine: its own server, address, key and clock anchor; the client is shared by all hosts of a process.
+Effects are carried out in order, and a reply leaves only after everything before it is carried out, so nothing behind a
+``Persist`` overtakes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from p2p_labeldp.crypto.identity import SigningKey
+from p2p_labeldp.crypto.signatures import ClockSkew
+from p2p_labeldp.errors import (
+    DeadlineExceeded,
+    LocalProtocolError,
+    PeerUnreachable,
+    ProtocolError,
+    RemoteProtocolError,
+    TransportError,
+)
+from p2p_labeldp.facts import Fact, Flipped
+from p2p_labeldp.network.http import HttpClient, HttpServer
+from p2p_labeldp.protocol import wire
+from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
+from p2p_labeldp.protocol.machine import Machine
+from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
+
+RETRY_SECONDS = 0.5  # between two tries to reach the learner before there is a round
+FIRST_ANSWER_SECONDS = 10.0
+
+Sink = Callable[[Fact], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Host:
+    """Carries one machine.
+
+    Args:
+        key: Signs what this party sends.
+        client: Sends for it.
+        sink: Is told every fact that may leave the party.
+        store: Makes a fact durable before it returns; also the one fact that never leaves, the flipped label.
+        max_connections: Of its server.
+    """
+
+    def __init__(
+        self,
+        *,
+        key: SigningKey,
+        client: HttpClient,
+        sink: Sink,
+        store: Sink = lambda _fact: None,
+        max_connections: int = 512,
+    ) -> None:
+        self.server = HttpServer(key, self._handle, max_connections=max_connections)
+        self._key = key
+        self._client = client
+        self._sink = sink
+        self._store = store
+        self._machine: Machine | None = None
+        self._opening = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over = asyncio.Event()
+
+    async def listen(self, host: str, port: int) -> int:
+        """Starts to listen; until there is a machine everybody is told to try again. Returns the port."""
+        return await self.server.start(host, port)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the round's opening, by this process' monotonic clock."""
+        return asyncio.get_running_loop().time() - self._opening
+
+    def start(self, machine: Machine, *, elapsed: float) -> None:
+        """The machine enters a round that opened ``elapsed`` seconds ago."""
+        self._opening = asyncio.get_running_loop().time() - elapsed
+        self._machine = machine
+        machine.start(elapsed)
+        self._settle()
+
+    async def finished(self) -> None:
+        """Returns when the machine has come to its end."""
+        await self._over.wait()
+
+    def stop(self) -> None:
+        """Ends the machine early, as it knows to."""
+        if self._machine is not None:
+            self._machine.close(self.now)
+            self._settle()
+
+    async def close(self) -> None:
+        """Leaves nothing running."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.server.close()
+
+    # -- deliver ---------------------------------------------------------------------------------------------------
+
+    def _handle(self, sender: bytes, body: bytes) -> bytes:
+        message = wire.decode(body)
+        if self._machine is None:
+            return wire.encode(Refusal("not_ready", retry=True))
+        reply = self._machine.receive(message, sender, self.now)
+        self._settle()
+        return wire.encode(reply)
+
+    async def _carry(self, machine: Machine, send: Send) -> None:
+        try:
+            body = await self._client.post(self._key, send.to, wire.encode(send.message), timeout=send.timeout)
+            reply = wire.decode(body)
+        except DeadlineExceeded:
+            machine.failed(send.send_id, "timeout", self.now)
+        except (TransportError, RemoteProtocolError) as exc:  # what cannot be verified or read counts as unreachable
+            _log.debug("%s to %s:%d: %s", type(send.message).__name__, send.to.host, send.to.port, exc)
+            machine.failed(send.send_id, "unreachable", self.now)
+        else:
+            machine.answered(send.send_id, reply, self.now)
+        self._settle()
+
+    def _wake(self) -> None:
+        self._alarm = None
+        if self._machine is not None:
+            self._machine.wake(self.now)
+            self._settle()
+
+    # -- drain, re-arm ---------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        machine = self._machine
+        assert machine is not None
+        for effect in machine.effects():
+            match effect:
+                case Persist(fact):
+                    self._store(fact)
+                    if not isinstance(fact, Flipped):
+                        self._sink(fact)
+                case Observed(fact):
+                    self._sink(fact)
+                case Send():
+                    task = asyncio.get_running_loop().create_task(self._carry(machine, effect))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+        if machine.over:
+            self._over.set()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        due = machine.wake_at()
+        if due is not None:
+            self._alarm = asyncio.get_running_loop().call_at(self._opening + due, self._wake)
+
+
+async def fetch_manifest(
+    client: HttpClient, key: SigningKey, learner: Address, *, host: str, port: int, patience: float
+) -> ManifestReply:
+    """Asks the learner for the round until it answers.
+
+    Raises:
+        ClockSkew: The two clocks differ by more than is allowed.
+        PeerUnreachable: No answer within ``patience`` seconds.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + patience
+    question = wire.encode(GetManifest(host, port))
+    last: Exception | None = None
+    while loop.time() < end:
+        try:
+            reply = wire.decode(await client.post(key, learner, question, timeout=FIRST_ANSWER_SECONDS))
+        except (ClockSkew, LocalProtocolError):
+            raise
+        except (TransportError, ProtocolError) as exc:
+            last = exc
+        else:
+            if isinstance(reply, ManifestReply):
+                return reply
+        await asyncio.sleep(RETRY_SECONDS)
+    raise PeerUnreachable(f"the learner gave no manifest in {patience:g} s: {last}") from last

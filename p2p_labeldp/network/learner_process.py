@@ -1,0 +1,153 @@
+"""The learner's network side: opens a round, serves it, keeps what was reported.
+
+``serve`` is what the ``learner`` command runs; a study's launcher starts the same thing as a process of its own:
+
+    python -m p2p_labeldp.network.learner_process PARENT_PID FACTS_FD < spec
+
+It writes its address to standard output as one line, ``id@host:port``, and, when told to end by SIGTERM or by the end
+of the round, what it collected, as MessagePack. No study seed reaches it: its keys are drawn from the operating system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from p2p_labeldp import facts, randomness
+from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.facts import Fact, Traffic
+from p2p_labeldp.network import lifeline
+from p2p_labeldp.network.host import Host, Sink
+from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.study import Collected, Terms, collected
+from p2p_labeldp.network.transport import format_address
+from p2p_labeldp.protocol import manifest as manifests
+from p2p_labeldp.protocol.collector import Collector
+from p2p_labeldp.protocol.effects import Address
+
+CHECK_SECONDS = 0.2  # between two looks whether all reports are in
+LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
+MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
+
+
+class LearnerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a study's learner is told."""
+
+    terms: Terms
+    host: str
+    port: int
+
+
+async def serve(
+    terms: Terms,
+    *,
+    keys: Keys,
+    host: str,
+    port: int,
+    sink: Sink,
+    announce: Callable[[Address], None],
+    stopped: asyncio.Event,
+    linger: float | None = None,
+) -> Collected:
+    """Opens a round and serves it until its end, or until ``stopped``.
+
+    Args:
+        terms: Of the round.
+        keys: The learner's; the round gets a fresh key of its own, which is forgotten with it.
+        host: Where to listen.
+        port: Where to listen.
+        sink: Is told facts.
+        announce: Is told the address once the learner listens.
+        stopped: Ends the round early.
+        linger: Seconds to repeat receipts that got lost once every rostered peer's report is in; by default to the
+            round's end.
+    """
+    async with HttpClient() as client:
+        server = Host(key=keys.signing_key, client=client, sink=sink, max_connections=MAX_CONNECTIONS)
+        try:
+            bound = await server.listen(host, port)
+            round_keys = Keys(os.urandom(32))
+            manifest = terms.manifest(round_key=round_keys.sealing_public, opened=time.time())
+            envelope = manifests.sign(manifest, keys)
+            collector = Collector(
+                envelope=envelope,
+                opened=manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id),
+                keys=keys,
+                round_keys=round_keys,
+                rng=random.SystemRandom(),
+            )
+            server.start(collector, elapsed=0.0)
+            announce(Address(keys.peer_id, host, bound))
+            waits = [asyncio.ensure_future(server.finished()), asyncio.ensure_future(stopped.wait())]
+            while not any(wait.done() for wait in waits):
+                await asyncio.wait(waits, timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if collector.complete:
+                    await asyncio.wait(waits, timeout=linger, return_when=asyncio.FIRST_COMPLETED)
+                    break
+            for wait in waits:
+                wait.cancel()
+            server.stop()
+        finally:
+            await server.close()
+        messages = client.traffic.messages_sent + server.server.traffic.messages_sent
+        sent = client.traffic.bytes_sent + server.server.traffic.bytes_sent
+        sink(Traffic(peer="learner", messages=messages, bytes=sent))
+        return collected(collector)
+
+
+async def serve_until_interrupted(
+    terms: Terms, *, keys: Keys, host: str, port: int, sink: Sink, announce: Callable[[Address], None]
+) -> Collected:
+    """``serve`` for a command: SIGINT or SIGTERM ends the round, and what was reported until then is kept."""
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    return await serve(
+        terms,
+        keys=keys,
+        host=host,
+        port=port,
+        sink=sink,
+        announce=announce,
+        stopped=stopped,
+        linger=LINGER_SECONDS,
+    )
+
+
+def main() -> int:
+    """The learner of a study, as a process."""
+    parent, facts_fd = int(sys.argv[1]), int(sys.argv[2])
+    lifeline.tie(parent)
+    lifeline.raise_descriptor_limit()
+    spec = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=LearnerSpec)
+
+    def sink(fact: Fact) -> None:
+        os.write(facts_fd, facts.encode(fact) + b"\n")
+
+    async def run() -> Collected:
+        stopped = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+        keys = Keys(randomness.secure().identity())
+        return await serve(
+            spec.terms, keys=keys, host=spec.host, port=spec.port, sink=sink, announce=_announce, stopped=stopped
+        )
+
+    sys.stdout.buffer.write(msgspec.msgpack.encode(asyncio.run(run())))
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _announce(address: Address) -> None:
+    sys.stdout.buffer.write(format_address(address).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

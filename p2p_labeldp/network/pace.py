@@ -1,0 +1,96 @@
+"""How long the phases of a round are, where the configuration leaves it open.
+
+The peers of a study share the cores of one machine, so a round with more of them needs more time for the same work; in
+virtual time work costs nothing and only hops count. Each length is a constant, for what happens once (a process starts,
+a connection is made), and a part that grows: with the gossip period for what takes a number of hops, with the number of
+peers for what every peer does once.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+from p2p_labeldp.config import Config
+from p2p_labeldp.protocol.manifest import Deadlines
+
+VIRTUAL_PERIOD_SECONDS = 1.0
+LEAST_PERIOD_SECONDS = 0.5  # below it a process spends more on waking up than on gossip
+TICKS_A_CORE = 100  # gossip ticks a second, of peers in processes of their own: 4 ms of CPU each, and as much to spare
+JOIN_PERIODS = 14  # of 455 peers in 10 clusters all but about one lack no record by then; a roster fetches the rest
+CLOSING_PERIODS = 10
+FORKS_A_SECOND = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Lengths in seconds.
+
+    Args:
+        gossip_period: Between two gossip exchanges of a peer.
+        join: Until the rosters are signed.
+        exchange: In which each peer asks its mate.
+        closing: In which the peers tell each other who was able to answer.
+        report: Over which the reports leave.
+    """
+
+    gossip_period: float
+    join: float
+    exchange: float
+    closing: float
+    report: float
+
+    @property
+    def total(self) -> float:
+        """Length of the round."""
+        return self.join + self.exchange + self.closing + self.report
+
+    def deadlines(self) -> Deadlines:
+        """The ends of the phases, in seconds after the opening, as a manifest states them."""
+        exchange = self.join + self.exchange
+        closing = exchange + self.closing
+        return Deadlines(join=self.join, exchange=exchange, closing=closing, report=closing + self.report)
+
+
+def phases(*, peers: int, peers_per_process: int, engine: str, gossip_period: float | None = None) -> Pace:
+    """The lengths chosen for a number of peers.
+
+    Args:
+        peers: All peers of the round.
+        peers_per_process: How they are packed; every process has to be forked before its peers can join.
+        engine: ``processes``, or ``virtual``.
+        gossip_period: Seconds, where it is given; the phases that gossip fills follow it.
+    """
+    if gossip_period is not None:
+        period = gossip_period
+    elif engine == "virtual":
+        period = VIRTUAL_PERIOD_SECONDS
+    else:
+        period = max(LEAST_PERIOD_SECONDS, peers / (TICKS_A_CORE * (os.cpu_count() or 1)))
+    forking = math.ceil(peers / peers_per_process) / FORKS_A_SECOND if engine == "processes" else 0.0
+    return Pace(
+        gossip_period=period,
+        join=3.0 + forking + JOIN_PERIODS * period,
+        exchange=4.0 + peers / 100,
+        closing=2.0 + CLOSING_PERIODS * period,
+        report=4.0 + peers / 150,
+    )
+
+
+def configured(config: Config, *, peers: int, engine: str) -> Pace:
+    """The lengths a configuration gives, and ``phases`` for those it leaves open."""
+    given = config.exchange.deadlines
+    chosen = phases(
+        peers=peers,
+        peers_per_process=config.network.peers_per_process,
+        engine=engine,
+        gossip_period=config.network.gossip_period,
+    )
+    return Pace(
+        gossip_period=chosen.gossip_period,
+        join=chosen.join if given.join is None else given.join,
+        exchange=chosen.exchange if given.exchange is None else given.exchange,
+        closing=chosen.closing if given.closing is None else given.closing,
+        report=chosen.report if given.report is None else given.report,
+    )

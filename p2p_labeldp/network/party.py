@@ -1,0 +1,84 @@
+"""What somebody brings to a round to be a peer of it, on whatever network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2p_labeldp import randomness
+from p2p_labeldp.crypto.keys import KeyRing
+from p2p_labeldp.facts import Name
+from p2p_labeldp.labels import Example, LabelSpace
+from p2p_labeldp.network.study import PeerSpec
+from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.manifest import OpenedManifest
+from p2p_labeldp.protocol.peer import Peer
+from p2p_labeldp.randomness import Randomness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """All that a peer brings to a round.
+
+    Args:
+        keys: Its keys.
+        coins: Its randomness.
+        example: Its features and label.
+        label_space: The classes it expects.
+        host: Where it listens and is reached.
+        port: Where it listens and is reached.
+        learner: The learner it expects.
+        contacts: Its first contacts.
+        ordinal: Its index in a study.
+        study: Whether it takes part in studies, and in nothing else.
+        sequence: Larger than in any earlier start with the same key.
+    """
+
+    keys: KeyRing
+    coins: Randomness
+    example: Example
+    label_space: LabelSpace
+    host: str
+    port: int
+    learner: Address
+    contacts: tuple[Address, ...]
+    ordinal: int = 0
+    study: bool = False
+    sequence: int = 0
+
+    @property
+    def name(self) -> Name:
+        """As facts name it."""
+        return self.ordinal if self.study else self.keys.peer_id.hex()
+
+    def peer(self, opened: OpenedManifest) -> Peer:
+        """The machine."""
+        return Peer(
+            opened=opened,
+            example=self.example,
+            label_space=self.label_space,
+            keys=self.keys,
+            randomness=self.coins,
+            address=Address(self.keys.peer_id, self.host, self.port),
+            learner=self.learner,
+            contacts=self.contacts,
+            ordinal=self.ordinal,
+            study=self.study,
+            sequence=self.sequence,
+        )
+
+
+def of_study(spec: PeerSpec, keys: KeyRing) -> Party:
+    """The party a study's spec describes; its coins derive from seed and ordinal."""
+    coins = randomness.replay(spec.seed, spec.ordinal)
+    return Party(
+        keys=keys,
+        coins=coins,
+        example=Example(features=spec.features, label=spec.label, label_id=str(spec.ordinal)),
+        label_space=LabelSpace(classes=spec.classes),
+        host=spec.host,
+        port=spec.port,
+        learner=spec.learner.address(),
+        contacts=tuple(contact.address() for contact in spec.contacts),
+        ordinal=spec.ordinal,
+        study=True,
+    )

@@ -1,0 +1,66 @@
+"""Runs peers on real sockets: each with its own host, server, address, key and coins; only the client is shared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+
+from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.crypto.signatures import ClockSkew
+from p2p_labeldp.errors import ConfigurationError, LabelDPError
+from p2p_labeldp.facts import Ended, Outcome, Reason, Traffic
+from p2p_labeldp.network.host import Host, Sink, fetch_manifest
+from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.party import Party
+from p2p_labeldp.protocol.manifest import open_manifest
+
+PATIENCE_SECONDS = 60.0  # for a learner that is busy or not there yet
+
+
+async def run_peers(parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Event | None = None) -> None:
+    """Runs the peers of one process until each has its outcome.
+
+    ``stopped`` ends them early: whoever has not reported abstains.
+    """
+    async with HttpClient() as client:
+        await asyncio.gather(*(_run_peer(party, client, sink, stopped) for party in parties))
+        sent = client.traffic
+        sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))
+
+
+async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None) -> None:
+    assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
+    key = party.keys.signing_key
+    host = Host(key=key, client=client, sink=sink)
+    try:
+        await host.listen(party.host, party.port)
+        reply = await fetch_manifest(
+            client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS
+        )
+        opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
+        host.start(party.peer(opened), elapsed=reply.elapsed)
+        await _either(host.finished(), stopped)
+        host.stop()
+    except ConfigurationError:
+        raise  # the user's to put right, before any round
+    except ClockSkew:
+        sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CLOCK_SKEW))
+    except LabelDPError:
+        sink(Ended(peer=party.name, outcome=Outcome.UNREACHABLE))
+    finally:
+        await host.close()
+        sent = host.server.traffic
+        sink(Traffic(peer=party.name, messages=sent.messages_sent, bytes=sent.bytes_sent))
+
+
+async def _either(finished: Coroutine[None, None, None], stopped: asyncio.Event | None) -> None:
+    waits = [asyncio.ensure_future(finished)]
+    if stopped is not None:
+        waits.append(asyncio.ensure_future(_until(stopped)))
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()

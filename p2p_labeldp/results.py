@@ -1,0 +1,244 @@
+"""One run's result, and the directory that keeps it.
+
+A result is a value: what was run (configuration hash, seed, versions), how the round ended for its peers, what each
+cluster's roster promises, how well a model trained on the reports does, and what it took. Scripts rely on the names of
+its fields. As JSON an infinity is the string ``"inf"``, since JSON has no number for it; NaN is no result at all.
+
+A run's directory holds
+
+- ``result.json``: the result, written last: where it is, the rest is whole
+- ``facts.jsonl``: what happened, a fact a line (``facts.decode`` reads one)
+- ``noisy.csv``: the mechanism's output, a row a report: the features, ``cluster``, and ``label``, an index into the
+  classes of the data set. Training on it, however often, costs no further privacy
+- ``config.json``: the configuration, every default written out; its SHA-256 is the result's ``config_hash``
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from p2p_labeldp import facts as fact_types
+from p2p_labeldp.config import Config
+from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.facts import Ended, Fact, Name, Outcome
+
+CLAIM = ".running"
+"""Stands in a directory while its run lasts, so that a second run refuses it."""
+
+
+class ClusterResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What the roster of one cluster promises its members."""
+
+    id: int
+    """Number of the cluster."""
+    size: int
+    """s, members of the roster."""
+    flip_probability: float
+    """Probability that a member's label was flipped before it was told."""
+    epsilon: float
+    """Upper bound against the learner alone, at ``delta``, whoever of the roster fails to answer; infinite without
+    privacy."""
+    delta: float
+    """1/s^2."""
+    local_epsilon: float
+    """ln((1 - f)/f): against a learner with everybody else on its side, at delta = 0."""
+
+
+class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of held-out rows that a model labels rightly."""
+
+    private: float | None
+    """Of the model trained on the reports; null if there were none."""
+    non_private: float | None
+    """Of the same model trained on the true labels; null in a deployment, which has none to look at."""
+    majority: float | None
+    """Of always saying the commonest true label; null in a deployment."""
+
+
+class ReportedLabel(msgspec.Struct, frozen=True, kw_only=True):
+    """One report: whose it is, and the flipped label, of some mate, in it."""
+
+    peer: int | str
+    cluster: int
+    label: int
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run."""
+
+    peers: int
+    """How many took part."""
+    outcomes: dict[str, int]
+    """How the round ended, for how many peers; outcomes that nobody had are left out."""
+    clusters: list[ClusterResult]
+    """By id, those that got a roster."""
+    accuracy: Accuracy
+    """Of the models."""
+    seconds: dict[str, float]
+    """Length of each phase, and ``total``. The phases of a round on the virtual engine are those of its virtual clock;
+    ``total`` is always real time."""
+    messages: int | None
+    """Messages sent, requests and replies; null where there are none."""
+    bytes: int | None
+    """Their bytes on the wire; null where there is no wire."""
+    config_hash: str
+    """SHA-256 of the configuration."""
+    seed: int | None
+    """Every coin's, in a study; null otherwise. Who knows it knows every label's flip."""
+    versions: dict[str, str]
+    """Of this package, Python and what it computed with."""
+    reports: list[ReportedLabel] | None = None
+    """By peer; left out unless asked for."""
+
+    @property
+    def study(self) -> bool:
+        """Whether the coins came from a seed: then nothing is private, whatever the epsilons say of other runs."""
+        return self.seed is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Noisy:
+    """The mechanism's output: what the learner may learn from, a row a report, ordered by peer.
+
+    Args:
+        peers: Who reported, shape (m,).
+        clusters: Their clusters, shape (m,).
+        features: Their features, shape (m, d).
+        labels: The flipped label of some mate of theirs, shape (m,), an index into the label space.
+    """
+
+    peers: Sequence[int | str]
+    clusters: npt.NDArray[np.int64]
+    features: npt.NDArray[np.float64]
+    labels: npt.NDArray[np.int64]
+
+    def reports(self) -> list[ReportedLabel]:
+        """As the result lists them."""
+        columns = zip(self.peers, self.clusters.tolist(), self.labels.tolist(), strict=True)
+        return [ReportedLabel(peer=peer, cluster=cluster, label=label) for peer, cluster, label in columns]
+
+
+def count_outcomes(facts: Iterable[Fact], peers: int) -> dict[str, int]:
+    """How the round ended for ``peers`` peers. Of whom no end is known, it failed."""
+    ends: dict[Name, str] = {}
+    for fact in facts:
+        if isinstance(fact, Ended):
+            ends.setdefault(fact.peer, fact.outcome.value)
+    counts = Counter(ends.values())
+    counts[Outcome.FAILED.value] += peers - len(ends)
+    return {outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]}
+
+
+def to_json(result: Result, *, indent: int | None = None) -> str:
+    """The result as a JSON object.
+
+    Raises:
+        ValueError: A NaN: a number that was never computed is a defect, not a result.
+    """
+    return json.dumps(_without_infinities(msgspec.to_builtins(result)), indent=indent, allow_nan=False)
+
+
+def from_json(text: str | bytes) -> Result:
+    """The inverse of :func:`to_json`.
+
+    Raises:
+        ConfigurationError: No result.
+    """
+    try:
+        return msgspec.convert(json.loads(text), Result, strict=False)  # not strict: "inf" is a number
+    except ValueError as exc:  # json's and msgspec's errors are both
+        raise ConfigurationError(f"no result of a run: {exc}", field="result.json") from exc
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_infinities(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_infinities(item) for item in value]
+    return "inf" if value == math.inf else value
+
+
+class RunDirectory:
+    """Where one run is kept. Made by :func:`claimed`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, *, result: Result, facts: Iterable[Fact], noisy: Noisy, config: Config) -> None:
+        """Writes the files, each whole or not at all, the result last."""
+        self._replace("config.json", lambda file: file.write(msgspec.json.encode(config, order="sorted").decode()))
+        self._replace("facts.jsonl", lambda file: file.writelines(_lines(facts)))
+        self._replace("noisy.csv", lambda file: _write_noisy(noisy, file))
+        self._replace("result.json", lambda file: file.write(to_json(result, indent=2) + "\n"))
+
+    def _replace(self, name: str, write: Callable[[IO[str]], object]) -> None:
+        partial = self.path / f".{name}.partial"
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            write(file)
+        partial.replace(self.path / name)
+
+
+@contextmanager
+def claimed(path: str | Path) -> Iterator[RunDirectory]:
+    """Claims a directory for one run, before the run starts: a new one, or one that is empty.
+
+    If nothing has been written when the claim ends, a directory that was made for it is gone again.
+
+    Raises:
+        ConfigurationError: It holds something, is no directory, or can't be written to.
+    """
+    directory = Path(path)
+    made = []
+    try:
+        made = [d for d in (directory, *directory.parents) if not d.exists()]
+        directory.mkdir(parents=True, exist_ok=True)
+        with os.scandir(directory) as entries:
+            first = next(entries, None)
+        if first is None:
+            (directory / CLAIM).touch(exist_ok=False)
+    except FileExistsError as exc:
+        what = "another run is being written there" if directory.is_dir() else "it is no directory"
+        raise ConfigurationError(f"{str(path)!r} given; {what}", field="--out") from exc
+    except OSError as exc:
+        raise ConfigurationError(f"{str(path)!r} can't be written to: {exc.strerror}", field="--out") from exc
+    except ValueError as exc:  # a path with a null character
+        raise ConfigurationError(f"{str(path)!r} given; {exc}", field="--out") from exc
+    if first is not None:
+        raise ConfigurationError(
+            f"{str(path)!r} is not empty (it holds {first.name!r}); a new or an empty directory is needed",
+            field="--out",
+        )
+    try:
+        yield RunDirectory(directory)
+    finally:
+        (directory / CLAIM).unlink(missing_ok=True)
+        for partial in directory.glob(".*.partial"):
+            partial.unlink()
+        with suppress(OSError):  # it holds the run, or somebody else's files
+            for new in made:
+                new.rmdir()
+
+
+def _lines(facts: Iterable[Fact]) -> Iterator[str]:
+    for fact in facts:
+        yield fact_types.encode(fact).decode() + "\n"
+
+
+def _write_noisy(noisy: Noisy, file: IO[str]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*(f"x{i}" for i in range(noisy.features.shape[1])), "cluster", "label"])
+    columns = zip(noisy.features, noisy.clusters.tolist(), noisy.labels.tolist(), strict=True)
+    writer.writerows([*row.tolist(), cluster, label] for row, cluster, label in columns)

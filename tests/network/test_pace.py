@@ -1,0 +1,48 @@
+"""A round's phases are long enough for its peers, and no longer than they need."""
+
+import pytest
+
+from p2p_labeldp import config
+from p2p_labeldp.network.pace import configured, phases
+
+
+def pace(peers, engine="processes", **rest):
+    return phases(peers=peers, peers_per_process=rest.pop("peers_per_process", 1), engine=engine, **rest)
+
+
+def test_more_peers_get_more_time():
+    few, many = pace(3), pace(2000)
+    for name in ("gossip_period", "join", "exchange", "closing", "report"):
+        assert getattr(many, name) > getattr(few, name)
+    assert few.total < 50
+
+
+def test_packed_peers_are_sooner_forked():
+    assert pace(3000, peers_per_process=100).join < pace(3000).join
+    assert pace(3000, "virtual", peers_per_process=100) == pace(3000, "virtual")
+
+
+def test_gossip_and_what_it_fills_follow_a_given_period():
+    assert pace(455).gossip_period == pytest.approx(0.91)
+    slow = pace(455, gossip_period=3.0)
+    assert slow.gossip_period == 3.0
+    assert slow.join - pace(455).join == pytest.approx(20 * (3.0 - 0.91))
+    assert slow.report == pace(455).report
+    assert pace(455, "virtual").gossip_period == 1.0
+
+
+def test_deadlines_are_the_ends_of_the_phases():
+    chosen = pace(455)
+    ends = chosen.deadlines()
+    assert ends.join == chosen.join
+    assert ends.exchange == chosen.join + chosen.exchange
+    assert ends.closing == pytest.approx(chosen.join + chosen.exchange + chosen.closing)
+    assert ends.report == pytest.approx(chosen.total)
+
+
+def test_what_the_configuration_gives_is_kept():
+    given = {"exchange": {"deadlines": {"exchange": 3.0, "report": 4}}, "network": {"gossip_period": 0.25}}
+    for engine in ("processes", "virtual"):
+        chosen = configured(config.from_mapping({"data": {"name": "digits"}, **given}), peers=100, engine=engine)
+        assert (chosen.gossip_period, chosen.exchange, chosen.report) == (0.25, 3.0, 4)
+        assert (chosen.join, chosen.closing) == (13.0, 6.5)
