@@ -37,7 +37,7 @@ class Machine(Protocol):
     """A sans-IO machine as its host sees it."""
 
     def start(self, now: float) -> None: ...
-    def receive(self, message: AnyMessage, sender: bytes, now: float) -> Message: ...
+    def receive(self, message: AnyMessage, sender: bytes, now: float) -> Message | None: ...  # None: stopped, silent
     def answered(self, send_id: int, reply: AnyMessage, now: float) -> None: ...
     def failed(self, send_id: int, reason: str, now: float) -> None: ...
     def wake(self, now: float) -> None: ...
@@ -166,20 +166,31 @@ class VirtualNetwork:
         return self._rng.uniform(*self._latency)
 
     def _deliver(self, node: _Node, send: Send) -> None:
+        """Carries a request and its reply. Whatever becomes of them, the sender hears of it by its timeout."""
         self.messages += 1
+        arrival, expiry = self.now + self._delay(), self.now + send.timeout
+        timed_out = partial(self._fail, node, send.send_id, "timeout")
 
         def arrive() -> None:
+            back = self.now + self._delay()
             target = self._nodes.get(send.to.peer_id)
             if target is None:
-                self.at(self.now + self._delay(), lambda: self._fail(node, send.send_id, "unreachable"))
-                return
-            self._trace.update(f"{self.now:.9f} {send.to.peer_id.hex()} {type(send.message).__name__}".encode())
-            reply = target.machine.receive(send.message, node.address.peer_id, self.now)  # type: ignore[arg-type]
-            self._settle(target)
-            self.messages += 1
-            self.at(self.now + self._delay(), lambda: self._answer(node, send.send_id, reply))
+                outcome = partial(self._fail, node, send.send_id, "unreachable")
+            else:
+                self._trace.update(f"{self.now:.9f} {send.to.peer_id.hex()} {type(send.message).__name__}".encode())
+                reply = target.machine.receive(send.message, node.address.peer_id, self.now)  # type: ignore[arg-type]
+                self._settle(target)
+                if reply is None:
+                    back, outcome = expiry, timed_out
+                else:
+                    self.messages += 1
+                    outcome = partial(self._answer, node, send.send_id, reply)
+            if arrival < expiry:  # else the sender has given up already
+                self.at(min(back, expiry), outcome if back < expiry else timed_out)
 
-        self.at(self.now + self._delay(), arrive)
+        self.at(arrival, arrive)
+        if arrival >= expiry:
+            self.at(expiry, timed_out)
 
     def _answer(self, node: _Node, send_id: int, reply: Message) -> None:
         if self._nodes.get(node.address.peer_id) is node:

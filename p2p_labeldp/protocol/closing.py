@@ -9,10 +9,12 @@ exactly that.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import MalformedMessage, ProtocolError, RosterMismatch
+from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError, RosterMismatch
 from p2p_labeldp.facts import Reason
 from p2p_labeldp.protocol.gossip import Entry, GossipSet
 from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Hash
@@ -53,10 +55,14 @@ class Closing:
         self._keys = keys
 
     def declare(self, *, holding: bool) -> None:
-        """Signs and adds one's own ready record."""
+        """Signs and adds one's own ready record.
+
+        If a twin with this key has said otherwise, both are struck out, and the verdict is: not ready.
+        """
         record = ReadyRecord(self._roster.roster.round_id, self._roster.digest, holding)
         envelope = self._keys.sign(KIND, msgspec.msgpack.encode(record))
-        self.records.add(Entry(self._keys.peer_id, envelope, record))
+        with suppress(AuthenticationFailed):
+            self.records.add(Entry(self._keys.peer_id, envelope, record))
 
     def absorb(self, envelopes: tuple[bytes, ...]) -> tuple[int, list[str]]:
         """Takes in ready records; returns how many were news, and what was refused."""

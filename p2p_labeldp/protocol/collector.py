@@ -160,11 +160,13 @@ class Collector(Machine):
 
     def _pull(self, to: Address, cluster: int | None, now: float) -> None:
         """Asks a peer what it knows of ``cluster``; of a stranger, whose cluster is unknown, its own record comes back
-        whatever is asked."""
-        known = None if cluster is None else self._clusters[cluster]
+        whatever is asked. A stranger that does not answer is asked again: it may be its cluster's only contact."""
+        known = self._clusters.get(cluster or 0)
         digest = Digest(self.opened.round_id, Topic.DIRECTORY, cluster or 0, b"" if known is None else known.have(), ())
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
+            if reply is None and cluster is None:
+                self._addresses.setdefault(to.peer_id, to)
             if isinstance(reply, Offer) and self.state is State.GATHERING:
                 self._absorb(reply.records, cluster, now)
 

@@ -22,6 +22,7 @@ from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "peer"
 CONTACTS_ELSEWHERE = 4  # of other clusters, given to a stranger with the rest: where it may ask next
+MATES_FOR_A_STRANGER = 2  # so that a stranger's next asks walk on to peers it did not know, not in a circle
 CONTACTS_PER_CLUSTER = 8  # enough that one of them is alive; small enough that all clusters together stay small
 MAX_CONTACT_CLUSTERS = 1024
 
@@ -83,15 +84,17 @@ class Directory:
 
     Args:
         cluster: Whose records are all kept.
+        clusters: How many there are; a record of any other is refused.
         keys: To verify with.
         round_id: Records of other rounds are refused.
         expires_by: The latest expiry a record may claim, seconds after the opening.
     """
 
-    def __init__(self, *, cluster: int, keys: KeyRing, round_id: bytes, expires_by: float) -> None:
+    def __init__(self, *, cluster: int, clusters: int, keys: KeyRing, round_id: bytes, expires_by: float) -> None:
         self.cluster = cluster
         self.mates: GossipSet[PeerRecord] = GossipSet()
         self.contacts: dict[int, dict[bytes, PeerEntry]] = {}
+        self._clusters = clusters
         self._keys = keys
         self._round_id = round_id
         self._expires_by = expires_by
@@ -106,6 +109,8 @@ class Directory:
                 entry = open_record(
                     envelope, keys=self._keys, round_id=self._round_id, expires_by=self._expires_by, now=now
                 )
+                if entry.content.cluster >= self._clusters:
+                    raise MalformedMessage("a record of a cluster that does not exist")
                 if entry.content.cluster == self.cluster:
                     news += self.mates.add(entry)
                 else:
@@ -133,8 +138,9 @@ class Directory:
     def reply(self, cluster: int, have: bytes, own: bytes, rng: random.Random) -> tuple[tuple[bytes, ...], bytes]:
         """Answers a digest about ``cluster``: what its sender lacks, and the short ids wanted of it.
 
-        To a stranger: one's own record, the contacts of the stranger's cluster, and a few others to ask next; without
-        these a peer whose first contacts know no mate of its cluster would never find one.
+        To a stranger: one's own record, the contacts of the stranger's cluster, and a few others to ask next, of other
+        clusters and of one's own; without these a peer whose first contacts know no mate of its cluster would never
+        find one.
         """
         if cluster == self.cluster:
             return self.mates.missing_from(have)
@@ -144,6 +150,8 @@ class Directory:
             elsewhere = self.some_contact(rng)
             if elsewhere is not None and elsewhere.envelope not in known:
                 known.append(elsewhere.envelope)
+        mates = [entry.envelope for entry in self.mates if entry.envelope != own]
+        known += rng.sample(mates, min(MATES_FOR_A_STRANGER, len(mates)))
         return bounded([envelope for envelope in known if short_id(envelope) not in theirs]), b""
 
     def some_contact(self, rng: random.Random) -> PeerEntry | None:

@@ -150,7 +150,7 @@ class Dissemination:
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             self._pending -= 1
-            if reply is None and to in self._first_contacts:
+            if reply is None and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)  # perhaps it has not started yet
             if not isinstance(reply, Offer):
                 return

@@ -2,8 +2,9 @@
 
 One record per signer. A record is verified before it replaces, conflicts or counts. A newer sequence number replaces an
 older one; two records of one sequence with different content are equivocation, and their signer is struck out: neither
-counts, nor does anything it signs later in the round. An exchange opens with short ids (8 bytes of each record's
-digest), then only missing records travel. The set has no states: merging is commutative, associative and idempotent.
+counts, nor does anything it signs later in the round. Names of replaced records are remembered, so that this does not
+depend on the order in which records come in. An exchange opens with short ids (8 bytes of each record's digest), then
+only missing records travel. The set has no states: merging is commutative, associative and idempotent.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from p2p_labeldp.protocol.messages import (
     MAX_OFFER_RECORDS,
     SHORT_ID_BYTES,
 )
+
+MAX_OLDER = 16  # replaced records of one signer: restarts within a round; who needs more is struck out
 
 
 class Sequenced(Protocol):
@@ -62,12 +65,13 @@ class GossipSet(Generic[Content]):
     """The records of one cluster.
 
     Args:
-        capacity: Records kept at most; further signers are refused, known ones may still update.
+        capacity: Signers at most, those struck out included; further ones are refused, known ones may still update.
     """
 
     def __init__(self, capacity: int = MAX_CLUSTER_SIZE) -> None:
         self._by_id: dict[bytes, Entry[Content]] = {}
         self._by_signer: dict[bytes, bytes] = {}
+        self._older: dict[bytes, dict[int, bytes]] = {}  # signer -> sequence -> short id of what was replaced
         self._struck: set[bytes] = set()
         self._refused: set[bytes] = set()  # short ids of equivocating or older records: not wanted again
         self._capacity = capacity
@@ -102,30 +106,45 @@ class GossipSet(Generic[Content]):
         if entry.signer in self._struck:
             self._refuse(name)
             raise AuthenticationFailed("the signer has equivocated")
+        if name in self._by_id and self._by_id[name].signer != entry.signer:
+            raise MalformedMessage("a record whose short id is another signer's")  # 2^64 work against a given one
         known = self.get(entry.signer)
         if known is None:
-            if len(self) >= self._capacity:
+            if len(self) + len(self._struck) >= self._capacity:
                 raise MalformedMessage(f"more than {self._capacity} records for one cluster")
-        elif entry.content.sequence < known.content.sequence:
-            self._refuse(name)
+        elif entry.envelope == known.envelope:
             return False
-        elif entry.content.sequence == known.content.sequence:
-            if entry.envelope == known.envelope:
-                return False
-            self._struck.add(entry.signer)
-            self._refuse(name)
-            self._drop(known)
-            raise AuthenticationFailed("two different records with one sequence number")
         else:
+            self._check_history(entry, known)
+            older, newer = sorted((entry, known), key=lambda both: both.content.sequence)
+            self._older.setdefault(entry.signer, {})[older.content.sequence] = short_id(older.envelope)
+            self._refuse(short_id(older.envelope))
+            if newer is known:
+                return False
             self._drop(known)
         self._by_id[name] = entry
         self._by_signer[entry.signer] = name
         return True
 
+    def _check_history(self, entry: Entry[Content], known: Entry[Content]) -> None:
+        """Strikes the signer out if ``entry`` contradicts anything it said before, or if it never stops talking."""
+        said = {**self._older.get(entry.signer, {}), known.content.sequence: short_id(known.envelope)}
+        equivocates = said.get(entry.content.sequence, short_id(entry.envelope)) != short_id(entry.envelope)
+        if not equivocates and (entry.content.sequence in said or len(said) <= MAX_OLDER):
+            return
+        self._struck.add(entry.signer)
+        self._older.pop(entry.signer, None)
+        self._refuse(short_id(entry.envelope))
+        self._refuse(short_id(known.envelope))
+        self._drop(known)
+        raise AuthenticationFailed(
+            "two different records with one sequence number"
+            if equivocates
+            else f"more than {MAX_OLDER} records replaced"
+        )
+
     def _drop(self, entry: Entry[Content]) -> None:
-        name = self._by_signer.pop(entry.signer)
-        del self._by_id[name]
-        self._refuse(name)
+        del self._by_id[self._by_signer.pop(entry.signer)]
 
     def _refuse(self, name: bytes) -> None:
         if len(self._refused) < 4 * self._capacity:  # beyond, a liar costs a verification each time, nothing more
@@ -149,7 +168,7 @@ class GossipSet(Generic[Content]):
 
     def select(self, ids: bytes) -> tuple[bytes, ...]:
         """The records named by ``ids``, as far as they are here (bounded)."""
-        return bounded([self._by_id[name].envelope for name in split_ids(ids) if name in self._by_id])
+        return bounded([self._by_id[name].envelope for name in sorted(split_ids(ids)) if name in self._by_id])
 
 
 def bounded(envelopes: list[bytes]) -> tuple[bytes, ...]:

@@ -22,6 +22,8 @@ from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, Hash
 from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "manifest"
+MIN_GOSSIP_SECONDS = 0.001  # a period below the clock's step would keep a peer gossiping for ever at one instant
+MAX_GOSSIP_SECONDS = 86_400.0
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +55,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tolerated_loss: Annotated[float, Meta(ge=0, lt=1)]
     minimum_size: Annotated[int, Meta(ge=2)]
     deadlines: Deadlines
-    gossip_period: Annotated[float, Meta(gt=0)]
+    gossip_period: Annotated[float, Meta(ge=MIN_GOSSIP_SECONDS, le=MAX_GOSSIP_SECONDS)]
     round_key: Hash
     study: bool
     opened: float

@@ -39,6 +39,7 @@ Records = Annotated[tuple[RecordBytes, ...], Meta(max_length=MAX_OFFER_RECORDS)]
 Envelope = Annotated[bytes, Meta(max_length=MAX_ENVELOPE_BYTES)]
 Host = Annotated[str, Meta(min_length=1, max_length=253)]  # a DNS name's longest text form
 Port = Annotated[int, Meta(ge=1, le=65535)]
+Seconds = Annotated[float, Meta(ge=0, le=1e9)]  # a NaN or an infinity would stop the clock of whoever believes it
 Cluster = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
@@ -64,7 +65,7 @@ class ManifestReply(Message, frozen=True, tag="manifest"):
     """The signed manifest, and the seconds since the round's opening when the reply was made."""
 
     manifest: Envelope
-    elapsed: float
+    elapsed: Seconds
 
 
 class Digest(Message, frozen=True, tag="digest"):

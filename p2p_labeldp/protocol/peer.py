@@ -149,6 +149,7 @@ class Peer(Machine):
         self.cluster = int(opened.clustering.assign(example.features)[0])
         self.directory = Directory(
             cluster=self.cluster,
+            clusters=opened.clustering.count,
             keys=keys,
             round_id=opened.round_id,
             expires_by=opened.manifest.deadlines.report,
@@ -188,7 +189,7 @@ class Peer(Machine):
         )
         self._pending: OpenedRoster | None = None  # signed by the learner, not yet accepted
         self._must_list: frozenset[bytes] = frozenset()
-        self._joined_late = False
+        self._started = self._joined_late = False
         self._part: Part | None = None
         self._handlers = {
             dissemination.ALARM: self._on_gossip,
@@ -210,7 +211,14 @@ class Peer(Machine):
         return self.state is State.ENDED
 
     def start(self, now: float) -> None:
-        """Joins the round ``now`` seconds after its opening."""
+        """Joins the round ``now`` seconds after its opening.
+
+        Raises:
+            LocalProtocolError: It has joined before.
+        """
+        if self._started:
+            raise LocalProtocolError("a peer joins a round once")
+        self._started = True
         d = self._deadlines
         snapshot = d.join - self._period / 2
         self._joined_late = now >= snapshot
@@ -239,8 +247,10 @@ class Peer(Machine):
         return reply
 
     def close(self, now: float) -> None:
-        """Ends the round early: whoever has not reported abstains."""
-        if not self.over:
+        """Ends the round early: whoever has not reported abstains; a report on its way may have been accepted."""
+        if self._part is not None and self._part.report is not None:
+            self._end(Outcome.FAILED, Reason.NO_RECEIPT, now)
+        elif not self.over:
             self._end(Outcome.ABSTAINED, Reason.NOT_READY, now)
 
     # -- small tools -----------------------------------------------------------------------------------------------
@@ -278,6 +288,8 @@ class Peer(Machine):
     def _on_gossip(self, now: float) -> None:
         if self.state in (State.JOINING, State.COMMITTING):
             self._gossip.tick_directory(now)
+            if self._pending is not None:  # a record is missing, and the mates that have it are at rest by now
+                self._gossip.full_pace(now)
         elif self.state is State.CLOSING:
             self._gossip.tick_closing(self._my.roster.members, now)
 
@@ -304,6 +316,9 @@ class Peer(Machine):
     def _take_roster(self, reply: AnyMessage | None, _reason: str, now: float) -> None:
         if self.state is not State.COMMITTING:
             return
+        if reply == Refusal("no_roster") and not self._joined_late and len(self.directory.mates) < 2:
+            self._end(Outcome.ABSTAINED, Reason.CLUSTER_TOO_SMALL, now)  # the learner signs none for a cluster of one
+            return
         if not isinstance(reply, RosterReply):
             self._again("roster", now, self._deadlines.exchange)
             return
@@ -327,7 +342,8 @@ class Peer(Machine):
         if self._keys.peer_id not in members and self._joined_late:
             self._end(Outcome.LATE, None, now)
             return
-        if not self._must_list <= members:  # one of them is this peer itself
+        must_list = {signer for signer in self._must_list if signer in self.directory.mates}  # not struck out since
+        if self._keys.peer_id not in members or not must_list <= members:
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
         entries = [entry for member in pending.members if (entry := self.directory.find(member)) is not None]
@@ -432,8 +448,8 @@ class Peer(Machine):
 
     def _on_exchange_deadline(self, now: float) -> None:
         if self.state is State.COMMITTING:
-            if self._pending is None:
-                self._end(Outcome.UNREACHABLE, None, now)  # the learner, or its roster, never came
+            if self._pending is None:  # the learner, or its roster, never came; or this peer came too late to ask
+                self._end(Outcome.LATE if self._joined_late else Outcome.UNREACHABLE, None, now)
             else:
                 self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return

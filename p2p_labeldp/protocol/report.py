@@ -20,6 +20,7 @@ from p2p_labeldp.protocol.wire import decode_payload
 
 RECEIPT_KIND = "receipt"
 MAX_FEATURES = 100_000
+LARGEST_FEATURE = 1e150  # as in clustering: squares stay finite, so that one report cannot break the fit of all
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -75,8 +76,10 @@ def open_report(report: Report, reporter: bytes, *, keys: KeyRing, dimension: in
     """
     plaintext = keys.open(report.sealed, info=report_info(report.round_id, report.roster, reporter))
     content = decode_payload(plaintext, _content_decoder)
-    if len(content.features) != dimension or not all(map(math.isfinite, content.features)):
-        raise MalformedMessage(f"{dimension} finite features are needed")
+    if len(content.features) != dimension or not all(
+        math.isfinite(feature) and abs(feature) < LARGEST_FEATURE for feature in content.features
+    ):
+        raise MalformedMessage(f"{dimension} finite features below {LARGEST_FEATURE} are needed")
     label = keys.open(content.box, info=answer_info(report.round_id, report.roster, reporter))
     if len(label) != 1 or label[0] >= num_classes:
         raise MalformedMessage("the box holds no label of the label space")

@@ -1,0 +1,52 @@
+"""What tests of several packages share."""
+
+import numpy as np
+import pytest
+
+from p2p_labeldp import topology
+from p2p_labeldp.clustering import Clustering
+from p2p_labeldp.network.study import Study, Terms
+from p2p_labeldp.protocol.manifest import Deadlines
+
+SIZES = (5, 12, 23, 40)  # unequal; the first is the least a cluster may have
+
+
+def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, **terms):
+    """A study of synthetic peers: one cluster around each of the points (0, 0), (20, 0), ..., ordinals shuffled.
+
+    The label is, nine times in ten, whether the second feature is positive.
+    """
+    rng = np.random.default_rng(len(sizes))
+    centres = np.array([[20.0 * i, 0.0] for i in range(len(sizes))])
+    features = np.repeat(centres, sizes, axis=0) + rng.normal(size=(sum(sizes), 2))
+    rng.shuffle(features)
+    noise = rng.random(len(features)) < 0.1
+    clustering = Clustering(mean=[0.0, 0.0], scale=[1.0, 1.0], centroids=centres, cluster_of_centroid=range(len(sizes)))
+    values = {
+        "classes": ("no", "yes"),
+        "clustering": clustering.to_payload(),
+        "target_epsilon": None,
+        "flip_probability": 0.1,
+        "tolerated_loss": 0.05,
+        "minimum_size": min(sizes),
+        # Sixteen and eight periods of gossip: 300 rounds of 80 peers on as many graphs all went without a loss.
+        "deadlines": Deadlines(join=16.0, exchange=24.0, closing=32.0, report=40.0),
+        "gossip_period": 1.0,
+        "study": True,
+    }
+    if "target_epsilon" in terms:
+        values["flip_probability"] = None
+    graph = topology.neighbours("random_regular", len(features), degree=4, seed=topology_seed or seed)
+    return Study(
+        terms=Terms(**{**values, **terms}),
+        features=features,
+        labels=((features[:, 1] > 0) ^ noise).astype(int) if labels is None else np.asarray(labels),
+        neighbours=graph,
+        seed=seed,
+    )
+
+
+@pytest.fixture(scope="session")
+def study_of():
+    """``make_study``."""
+    return make_study

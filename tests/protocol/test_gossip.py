@@ -1,0 +1,226 @@
+"""A gossip set is the same whatever the order in which its records came, and a liar harms nobody but itself."""
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError
+from p2p_labeldp.protocol import gossip
+from p2p_labeldp.protocol.gossip import MAX_OLDER, Entry, GossipSet, bounded, short_id
+from p2p_labeldp.protocol.messages import MAX_EAGER_BYTES, MAX_OFFER_BYTES, MAX_OFFER_RECORDS
+
+
+@dataclass(frozen=True)
+class Content:
+    sequence: int
+
+
+def entry(signer, sequence=0, variant=0, padding=0):
+    envelope = f"{signer}/{sequence}/{variant}".encode() + bytes(padding)
+    return Entry(hashlib.sha256(str(signer).encode()).digest(), envelope, Content(sequence))
+
+
+def merged(entries, into=None):
+    found = GossipSet() if into is None else into
+    for one in entries:
+        if found.knows(one.envelope):
+            continue
+        with contextlib.suppress(ProtocolError):
+            found.add(one)
+    return found
+
+
+def says(found):
+    return {one.signer: one.envelope for one in found}
+
+
+ENTRIES = st.lists(st.builds(entry, st.integers(0, 3), st.integers(0, 4), st.integers(0, 1)), max_size=24)
+
+HONEST = st.lists(st.builds(entry, st.integers(0, 5), st.integers(0, 4)), max_size=24)
+
+
+@given(ENTRIES, st.randoms(use_true_random=False))
+def test_merging_is_commutative(entries, rng):
+    shuffled = list(entries)
+    rng.shuffle(shuffled)
+    assert says(merged(entries)) == says(merged(shuffled))
+
+
+@given(ENTRIES)
+def test_merging_is_idempotent(entries):
+    once = merged(entries)
+    before = says(once)
+    assert says(merged(entries, into=once)) == before == says(merged(entries + entries))
+
+
+@given(HONEST, HONEST, HONEST)
+def test_merging_sets_is_associative(a, b, c):
+    first = merged([*merged([*merged(a), *merged(b)]), *merged(c)])
+    last = merged([*merged(a), *merged([*merged(b), *merged(c)])])
+    assert says(first) == says(last) == says(merged(a + b + c))
+
+
+@given(ENTRIES)
+def test_a_signer_counts_with_its_newest_record_unless_it_equivocated(entries):
+    expected = {}
+    for signer in {one.signer for one in entries}:
+        own = {one.envelope: one for one in entries if one.signer == signer}
+        sequences = [one.content.sequence for one in own.values()]
+        if len(set(sequences)) == len(sequences):
+            expected[signer] = max(own.values(), key=lambda one: one.content.sequence).envelope
+    assert says(merged(entries)) == expected
+
+
+def test_a_newer_sequence_replaces_and_an_older_one_does_not():
+    found = GossipSet()
+    assert found.add(entry(1, 5))
+    assert found.add(entry(1, 7))
+    assert not found.add(entry(1, 6))
+    assert says(found) == {entry(1, 7).signer: entry(1, 7).envelope}
+    assert found.knows(entry(1, 5).envelope)
+    assert found.knows(entry(1, 6).envelope)
+
+
+def test_the_same_record_again_changes_nothing():
+    found = GossipSet()
+    assert found.add(entry(1))
+    assert not found.add(entry(1))
+    assert len(found) == 1
+
+
+def test_two_records_of_one_sequence_strike_their_signer_out_for_good():
+    found = merged([entry(1), entry(2)])
+    with pytest.raises(AuthenticationFailed):
+        found.add(entry(1, 0, variant=1))
+    assert entry(1).signer not in found
+    with pytest.raises(AuthenticationFailed):
+        found.add(entry(1, 9))
+    for refused in (entry(1), entry(1, 0, 1), entry(1, 9)):
+        assert found.knows(refused.envelope)
+    assert says(found) == {entry(2).signer: entry(2).envelope}
+
+
+def test_an_old_lie_is_found_after_a_newer_record_came():
+    found = merged([entry(1, 1), entry(1, 2)])
+    with pytest.raises(AuthenticationFailed):
+        found.add(entry(1, 1, variant=1))
+    assert entry(1).signer not in found
+
+
+def test_a_signer_may_restart_but_not_for_ever():
+    found = GossipSet()
+    for sequence in range(MAX_OLDER + 1):
+        assert found.add(entry(1, sequence))
+    with pytest.raises(AuthenticationFailed, match=r"."):
+        found.add(entry(1, MAX_OLDER + 1))
+    assert len(found) == 0
+
+
+def test_a_full_set_refuses_newcomers_and_still_takes_updates():
+    found = GossipSet(capacity=3)
+    for signer in range(3):
+        found.add(entry(signer))
+    with pytest.raises(MalformedMessage):
+        found.add(entry(3))
+    assert found.add(entry(0, 1))
+    assert {one.signer for one in found} == {entry(s).signer for s in range(3)}
+
+
+def test_liars_count_towards_the_capacity():
+    found = merged([entry(1), entry(1, 0, 1), entry(2)], into=GossipSet(capacity=2))
+    with pytest.raises(MalformedMessage):
+        found.add(entry(3))
+    assert says(found) == {entry(2).signer: entry(2).envelope}
+
+
+def test_a_hostile_record_never_evicts_a_good_one(monkeypatch):
+    good = entry("good")
+    found = merged([good], into=GossipSet(capacity=50))
+    for signer in range(200):
+        merged([entry(signer), entry(signer, 1), entry(signer, 1, 1)], into=found)
+    assert found.get(good.signer) == good
+    monkeypatch.setattr(gossip, "short_id", lambda _: b"the same")  # as if somebody had found a collision
+    found = GossipSet()
+    found.add(good)
+    with pytest.raises(MalformedMessage):
+        found.add(entry("hostile"))
+    assert found.get(good.signer) == good
+
+
+def test_what_a_liar_can_make_a_set_remember_is_bounded():
+    found = GossipSet(capacity=10)
+    for variant in range(200):
+        merged([entry(1, 0, variant)], into=found)
+    assert len(found._refused) <= 40
+
+
+# -- exchanging -----------------------------------------------------------------------------------------------------
+
+
+@given(ENTRIES, ENTRIES)
+def test_one_push_pull_exchange_makes_two_honest_sets_equal(left, right):
+    a, b = merged(left), merged(right)
+    offered, wanted = b.missing_from(a.have())
+    pushed = a.select(wanted)
+    by_envelope = {one.envelope: one for one in left + right}
+    merged([by_envelope[e] for e in offered], into=a)
+    merged([by_envelope[e] for e in pushed], into=b)
+    liars = {s for s in says(a).keys() | says(b).keys() if says(a).get(s) != says(b).get(s)}
+    for signer in liars:  # the proof against a liar does not travel, so only its record may differ
+        own = {one.envelope for one in left + right if one.signer == signer}
+        assert len(own) > len({by_envelope[e].content.sequence for e in own})
+
+
+def test_a_digest_names_each_record_in_eight_bytes():
+    found = merged([entry(s) for s in range(5)])
+    assert found.have() == b"".join(short_id(entry(s).envelope) for s in range(5))
+    assert len(short_id(b"")) == 8
+    assert short_id(b"a") == hashlib.sha256(b"a").digest()[:8]
+
+
+def test_a_digest_of_half_an_id_is_malformed():
+    found = merged([entry(1)])
+    assert found.missing_from(found.have()) == ((), b"")
+    for use in (found.missing_from, found.select):
+        with pytest.raises(MalformedMessage):
+            use(found.have()[:-1])
+
+
+def test_what_was_refused_is_not_wanted_again():
+    found = merged([entry(1), entry(1, 0, 1)])
+    ids = short_id(entry(1).envelope) + short_id(entry(2).envelope)
+    assert found.missing_from(ids) == ((), short_id(entry(2).envelope))
+
+
+def test_an_offer_is_bounded_in_records_and_in_bytes():
+    many = merged([entry(s) for s in range(MAX_OFFER_RECORDS + 10)])
+    assert len(many.missing_from(b"")[0]) == MAX_OFFER_RECORDS
+    assert len(many.select(many.have())) == MAX_OFFER_RECORDS
+    large = [bytes(1000)] * 1000
+    assert sum(map(len, bounded(large))) <= MAX_OFFER_BYTES < sum(map(len, bounded(large))) + 1000
+    assert bounded(large[:10]) == tuple(large[:10])
+
+
+def test_bounded_offers_bring_everything_in_the_end():
+    source, sink = merged([entry(s, padding=900) for s in range(700)]), GossipSet()
+    by_envelope = {one.envelope: one for one in source}
+    exchanges = 0
+    while len(sink) < len(source):
+        offered, _ = source.missing_from(sink.have())
+        assert offered
+        merged([by_envelope[e] for e in offered], into=sink)
+        exchanges += 1
+    assert exchanges == 3  # 262,144 bytes hold 287 records of 907
+    assert says(sink) == says(source)
+
+
+def test_only_a_small_set_travels_with_its_digest():
+    small = merged([entry(s, padding=100) for s in range(9)])
+    assert len(small.if_small()) == 9
+    large = merged([entry(s, padding=100) for s in range(11)])
+    assert sum(len(one.envelope) for one in large) > MAX_EAGER_BYTES
+    assert large.if_small() == ()

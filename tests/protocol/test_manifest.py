@@ -1,0 +1,127 @@
+"""A manifest is believed by its signature, judged by its values, and disagreed with before the label is looked at."""
+
+import math
+
+import msgspec
+import pytest
+
+from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
+from p2p_labeldp.labels import Example, LabelSpace
+from p2p_labeldp.protocol import manifest as manifests
+from p2p_labeldp.protocol.manifest import Deadlines, open_manifest, sign
+from protocol.little_round import CLASSES, LEARNER, OPENED, example, keys, manifest, open_round, peer
+
+
+def opened(envelope):
+    return open_manifest(envelope, keys=keys(1), learner=LEARNER.peer_id)
+
+
+def test_a_signed_manifest_opens_to_what_was_signed():
+    found = opened(sign(manifest(), LEARNER))
+    assert found.manifest == manifest()
+    assert found.learner == LEARNER.peer_id
+    assert found.label_space == LabelSpace(classes=CLASSES)
+    assert found.clustering.count == 3
+
+
+def test_another_manifest_is_another_round():
+    assert open_round().round_id == OPENED.round_id
+    assert open_round(nonce=b"\1" * 16).round_id != OPENED.round_id
+    assert open_round(tolerated_loss=0.1).round_id != OPENED.round_id
+
+
+def test_a_manifest_of_another_signer_is_refused():
+    with pytest.raises(AuthenticationFailed):
+        opened(sign(manifest(), keys(7)))
+
+
+def test_a_manifest_changed_after_signing_is_refused():
+    envelope = sign(manifest(), LEARNER)
+    for at in (40, 97, 200, len(envelope) - 1):
+        with pytest.raises((AuthenticationFailed, MalformedMessage)):
+            opened(envelope[:at] + bytes([envelope[at] ^ 1]) + envelope[at + 1 :])
+
+
+IMPOSSIBLE = {
+    "no classes": {"classes": ()},
+    "one class": {"classes": ("only",)},
+    "a class twice": {"classes": ("a", "a")},
+    "no clustering": {"clustering": {}},
+    "a clustering with an unknown field": {"clustering": {**manifest().clustering, "more": 1}},
+    "a clustering with infinite centroids": {"clustering": {**manifest().clustering, "mean": [math.inf, 0.0]}},
+    "a ragged clustering": {"clustering": {**manifest().clustering, "centroids": [[0.0], [0.0, 1.0]]}},
+    "a minimum size of one": {"minimum_size": 1},
+    "a loss of everybody": {"tolerated_loss": 1.0},
+    "a loss that is no number": {"tolerated_loss": math.nan},
+    "a period of no time": {"gossip_period": 0.0},
+    "a period below the clock's step": {"gossip_period": 1e-300},
+    "an endless period": {"gossip_period": math.inf},
+    "a period that is no number": {"gossip_period": math.nan},
+    "a short key": {"round_key": bytes(31)},
+}
+
+
+@pytest.mark.parametrize("why", IMPOSSIBLE)
+def test_an_impossible_manifest_is_refused_though_it_is_signed(why):
+    opened(sign(manifest(), LEARNER))
+    with pytest.raises(MalformedMessage):
+        opened(sign(manifest(**IMPOSSIBLE[why]), LEARNER))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"target_epsilon": None, "flip_probability": None},
+        {"target_epsilon": 1.0, "flip_probability": 0.1},
+        {"target_epsilon": 0.0},
+        {"target_epsilon": math.inf},
+        {"target_epsilon": math.nan},
+        {"target_epsilon": None, "flip_probability": 0.51},
+        {"target_epsilon": None, "flip_probability": -0.1},
+        {"target_epsilon": None, "flip_probability": math.nan},
+    ],
+)
+def test_a_mechanism_out_of_range_is_refused_when_made_and_when_read(wrong):
+
+    with pytest.raises(ConfigurationError):
+        manifest(**wrong)
+    forged = {**msgspec.structs.asdict(manifest()), **wrong}
+    with pytest.raises(MalformedMessage):
+        opened(LEARNER.sign(manifests.KIND, msgspec.msgpack.encode(forged)))
+    control = {**msgspec.structs.asdict(manifest()), "target_epsilon": 2.0}
+    assert opened(LEARNER.sign(manifests.KIND, msgspec.msgpack.encode(control))).manifest.target_epsilon == 2.0
+
+
+@pytest.mark.parametrize("ends", [(0, 1, 2, 3), (1, 1, 2, 3), (4, 3, 2, 1), (1, 2, 3, math.inf), (1, math.nan, 3, 4)])
+def test_deadlines_increase(ends):
+    Deadlines(join=1, exchange=2, closing=3, report=4)
+    with pytest.raises(ConfigurationError):
+        Deadlines(**dict(zip(("join", "exchange", "closing", "report"), ends, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("field", "terms", "own"),
+    [
+        ("classes", {"classes": ("yes", "no")}, {}),
+        ("classes", {"classes": ("no", "yes", "perhaps")}, {}),
+        ("classes", {"classes": ("no", "maybe")}, {}),
+        ("study", {"study": False}, {}),
+        ("study", {}, {"study": False}),
+        ("features", {}, {"example": Example(features=(1.0,), label=0)}),
+        ("label", {}, {"example": example(label=2)}),
+        ("label", {}, {"example": example(label=-1)}),
+    ],
+)
+def test_a_peer_that_disagrees_takes_no_part(field, terms, own):
+    peer()
+    with pytest.raises(ConfigurationError, match=f"^{field}: "):
+        peer(opened=open_round(**terms), **own)
+
+
+def test_a_manifest_that_leaves_a_class_out_does_not_learn_who_holds_it():
+    texts = set()
+    for label in (0, 1):
+        with pytest.raises(ConfigurationError) as caught:
+            peer(opened=open_round(classes=("no", "other")), label=label)
+        texts.add(str(caught.value))
+    assert len(texts) == 1

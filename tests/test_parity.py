@@ -1,0 +1,72 @@
+"""One seed, one round: the population engine and the machines on the virtual network agree to the last fact."""
+
+import numpy as np
+import pytest
+
+from p2p_labeldp import facts, population
+from p2p_labeldp.clustering import Clustering
+from p2p_labeldp.facts import Ended, Outcome
+from p2p_labeldp.labels import LabelSpace
+from p2p_labeldp.learning import erm
+from p2p_labeldp.network import virtual
+from p2p_labeldp.protocol.roster import plan_for
+
+CLASSES = LabelSpace(classes=("no", "yes"))
+
+
+def on_arrays(study):
+    """The round on the population engine: transcript, and reports as (peer, cluster, label) by peer."""
+    terms = study.terms
+    clusters = Clustering.from_payload(terms.clustering).assign(study.features)
+    plans = [
+        plan_for(int(size), terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+        for size in np.bincount(clusters)
+    ]
+    played = population.play(study.labels, clusters, [plan.flip_probability for plan in plans], seed=study.seed)
+    reports = list(zip(range(len(study)), clusters.tolist(), played.reports.tolist(), strict=True))
+    return facts.transcript(played.facts()), reports
+
+
+def on_machines(study):
+    """The same on the virtual network; the features too are those that the learner got."""
+    played = virtual.play(study)
+    reports = [(report.peer, report.cluster, report.label) for report in played.collected.reports]
+    return facts.transcript(played.facts), reports, np.array([report.features for report in played.collected.reports])
+
+
+def accuracy(study, features, reports):
+    labels = np.array([label for _, _, label in reports])
+    model = erm.fit("logistic_regression", features, labels, label_space=CLASSES, seed=study.seed)
+    return erm.accuracy(model, study.features, study.labels)
+
+
+@pytest.mark.parametrize("terms", [{"flip_probability": 0.2}, {"target_epsilon": 1.0}])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_seed_gives_one_transcript_one_set_of_reports_and_one_accuracy(study_of, seed, terms):
+    study = study_of(seed=seed, **terms)
+    transcript, reports = on_arrays(study)
+    again, machine_reports, features = on_machines(study)
+    assert again == transcript
+    assert machine_reports == reports
+    assert len(reports) == len(study) == 80
+    ended = [fact for fact in map(facts.decode, transcript) if isinstance(fact, Ended)]
+    assert [fact.outcome for fact in ended] == [Outcome.REPORTED] * 80
+    assert accuracy(study, features, machine_reports) == accuracy(study, study.features, reports)
+
+
+def test_another_seed_gives_another_transcript(study_of):
+    transcripts = []
+    for seed in (0, 1):
+        study = study_of(seed=seed, topology_seed=5)
+        transcript, reports, _ = on_machines(study)
+        assert transcript == on_arrays(study)[0]
+        transcripts.append((transcript, reports))
+    assert transcripts[0][0] != transcripts[1][0]
+    assert transcripts[0][1] != transcripts[1][1]
+
+
+def test_who_knows_whom_first_and_how_slow_messages_are_decides_nothing(study_of):
+    expected = on_arrays(study_of(seed=3))
+    assert on_machines(study_of(seed=3, topology_seed=8))[:2] == expected
+    slow = virtual.play(study_of(seed=3), latency=(0.05, 0.2))
+    assert facts.transcript(slow.facts) == expected[0]
