@@ -25,15 +25,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from p2p_labeldp.accounting.binomial import Floats, pmf
+from p2p_labeldp.accounting.exact import local_delta
 from p2p_labeldp.accounting.pools import Pool
-from p2p_labeldp.accounting.resampling import (
-    ROUNDING,
-    check_count,
-    check_delta,
-    check_epsilon,
-    local_delta,
-    worst_delta,
-)
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_target
+from p2p_labeldp.accounting.tables import ROUNDING, worst_delta
 from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError
 from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
 from p2p_labeldp.mechanisms.resampling import INDEX_BIAS
@@ -250,9 +245,7 @@ def plan_roster(size: int, target_epsilon: float, tolerated_loss: float) -> Rost
         ConfigurationError: A target that is not positive and finite, or a loss outside [0, 1).
         ClusterTooSmall: A cluster of one.
     """
-    target = check_epsilon(target_epsilon, "target_epsilon")
-    if target == 0:
-        raise ConfigurationError("0 given; a positive finite number is needed", field="target_epsilon")
+    target = check_target(target_epsilon)
     return _planned(check_count(size, "cluster_size"), target, holding_minimum(size, tolerated_loss))
 
 

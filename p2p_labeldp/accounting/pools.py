@@ -18,7 +18,6 @@ import numpy as np
 
 from p2p_labeldp.accounting.binomial import Floats, pmf, window
 
-LOG_SCALE = 450 * 0.6931471805599453  # both factors of a product carry 2^450: values down to 1e-440 keep their digits
 CHUNK = 32
 
 

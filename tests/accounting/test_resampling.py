@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from accounting import brute_force
 from accounting.exact_values import ROWS, WORST
 from p2p_labeldp.accounting.pools import Pool
-from p2p_labeldp.accounting.resampling import epsilon, profile, worst_delta
+from p2p_labeldp.accounting.resampling import epsilon, profile
+from p2p_labeldp.accounting.tables import worst_delta
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
