@@ -17,7 +17,8 @@ from p2p_labeldp.accounting.tables import MAX_EXPONENT, ROUNDING
 from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
 ADD, REMOVE = "add", "remove"
-TABLE_WORK = 2e9  # multiplications; up to here tables take well under a second
+TABLE_WORK = 3e8  # multiplications; up to here, s = 670, tables take well under a tenth of a second
+TABLE_ENTRIES = 5e6  # many rounds of a small cluster
 LEAST_TAIL = 1e-305
 EPSILON_SLACK = 3e-10  # by how much branch and bound may exceed the exact eps
 
@@ -58,7 +59,7 @@ def loss_at_epsilon(cluster: Cluster, epsilon: float) -> Loss:
             worst = scan.worst_count(
                 p,
                 lambda low, high: _block_delta(cluster, low, high, epsilon, tail),
-                lambda best: 1e-7 * best,
+                lambda best: 1e-8 * best,
             )
             first, last, value = worst.first, worst.last, worst.value
     return _loss(epsilon, min(value * (1 + ROUNDING), local), p, first, last)
@@ -94,7 +95,8 @@ def loss_at_delta(cluster: Cluster, delta: float) -> Loss:
 
 
 def _by_tables(cluster: Cluster) -> bool:
-    return cluster.pool**2 * (cluster.reports or 1) <= TABLE_WORK and cluster.pool**2 <= TABLE_WORK / 1000
+    entries = cluster.pool * (cluster.reports or cluster.pool)
+    return cluster.pool * entries <= TABLE_WORK or (cluster.pool <= 200 and entries <= TABLE_ENTRIES)
 
 
 def _rows(cluster: Cluster) -> Iterator[tables.Rows]:

@@ -10,6 +10,10 @@ delta_{r,p} being the exact delta of r reports from a pool of p (``resampling``)
 what 64-bit words lack of uniformity: s draws of a mate, each within s/2^64 of uniform in total variation, and s flips,
 each within 1/2^64 of its stated probability; a total variation of x costs at most (1 + e^eps) x.
 
+With t mates beside the learner (``coalition``): the victim is asked by one of them with probability 1 - (1 - 1/s)^t,
+which costs the local delta. Else at most 2t members are known (the mates, and whom they asked), and of the answers N
+come from the other p - 2t: the sum runs over N ~ Bin(r, (p-2t)/p), r >= h, with delta_{N, p-2t}.
+
 What is not evaluated is covered by three facts: leaving reports out is post-processing, so delta_{r,p} grows with r;
 delta_{r,p} is at most the local delta [1 - f - e^eps f]_+; and a truncated law is charged the mass cut from it. So
 with some r's evaluated, every other r is bounded by the next larger one, and a pool is evaluated no further than the
@@ -19,10 +23,12 @@ decision needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+
+import numpy as np
 
 from p2p_labeldp.accounting.binomial import Floats, pmf
 from p2p_labeldp.accounting.exact import local_delta
@@ -78,11 +84,18 @@ def holding_minimum(size: int, tolerated_loss: float) -> int:
 class _AnsweringPool:
     """The sum over r for one pool, known between two bounds that close in on demand."""
 
-    def __init__(self, size: int, holding: int, pool: int, flip_probability: float, epsilon: float) -> None:
-        self._pool = Pool(pool, flip_probability, TAIL)
+    def __init__(self, size: int, holding: int, pool: int, known: int, flip_probability: float, epsilon: float) -> None:
+        unknown = max(1, pool - known)  # the victim is one of them
+        self._pool = Pool(unknown, flip_probability, TAIL)
         self._epsilon = epsilon
         self._first = holding
         self._weights: Floats = pmf(size, pool / size, holding, size)
+        if unknown < pool:
+            self._first = 0
+            thinned = np.zeros(size + 1)
+            for reports, weight in enumerate(self._weights, start=holding):
+                thinned[: reports + 1] += weight * pmf(reports, unknown / pool, 0, reports)
+            self._weights = thinned
         self._known: dict[int, float] = {}
         self._local = local_delta(flip_probability, epsilon)
         self.upper = float(self._weights.sum()) * self._local * (1 + ROUNDING)
@@ -93,7 +106,7 @@ class _AnsweringPool:
         reports = self._widest_gap()
         if reports is None:
             return False
-        self._known[reports] = worst_delta(self._pool, reports, self._epsilon)
+        self._known[reports] = worst_delta(self._pool, reports, self._epsilon) if reports else 0.0
         self.lower, self.upper = self._bounds()
         return True
 
@@ -133,24 +146,31 @@ class _AnsweringPool:
 class _Roster:
     """One roster size, whose hardest pools are remembered from one question to the next."""
 
-    def __init__(self, size: int, holding: int) -> None:
+    def __init__(self, size: int, holding: int, colluders: int) -> None:
         self.size = check_count(size, "cluster_size")
         self.holding = check_count(holding, "holding_minimum")
         if holding > size:
             raise ConfigurationError(f"{holding} given; 1 to {size} are possible", field="holding_minimum")
+        self.colluders = check_count(colluders, "colluders", least=0)
+        if colluders >= size:
+            raise ConfigurationError(f"{colluders} given; 0 to {size - 1} are possible", field="colluders")
+        self.hit = 1 - (1 - 1 / size) ** colluders
         self._order = list(range(size, 0, -1))
 
     def _coins(self, epsilon: float) -> float:
         return (self.size**2 + self.size) * INDEX_BIAS * (1 + math.exp(min(epsilon, 700.0)))
 
     def _pool(self, pool: int, flip_probability: float, epsilon: float) -> _AnsweringPool:
-        return _AnsweringPool(self.size, self.holding, pool, flip_probability, epsilon)
+        return _AnsweringPool(self.size, self.holding, pool, 2 * self.colluders, flip_probability, epsilon)
 
     def fits(self, flip_probability: float, epsilon: float, delta: float) -> bool:
         """Whether the roster's delta at ``epsilon`` is at most ``delta``; evaluates no more than that takes."""
-        room = delta - self._coins(epsilon)
+        local = local_delta(flip_probability, epsilon)
+        room = (delta - self._coins(epsilon) - self.hit * local) / (1 - self.hit)
+        if local <= delta:
+            return True
         if room < 0:
-            return local_delta(flip_probability, epsilon) == 0
+            return False
         for place, pool in enumerate(self._order):
             sums = self._pool(pool, flip_probability, epsilon)
             while sums.upper > room:
@@ -170,7 +190,7 @@ class _Roster:
             sums = self._pool(pool, flip_probability, epsilon)
             if pool == self.size:
                 sums.refine()
-                worst = sums.upper
+                worst = sums.lower
             candidates.append(sums)
         for sums in candidates:  # a first bound for those that might matter
             if sums.upper > worst and sums.lower == 0:
@@ -180,16 +200,18 @@ class _Roster:
                 if not sums.refine():
                     break
             worst = max(worst, sums.upper)
-        return min(local, worst + self._coins(epsilon))
+        return min(local, self.hit * local + (1 - self.hit) * worst + self._coins(epsilon))
 
 
 @lru_cache(maxsize=64)
-def _roster(size: int, holding: int) -> _Roster:
-    return _Roster(size, holding)
+def _roster(size: int, holding: int, colluders: int = 0) -> _Roster:
+    return _Roster(size, holding, colluders)
 
 
-def roster_profile(size: int, holding_minimum: int, flip_probability: float, epsilon: float) -> float:
-    """The delta a roster promises the learner alone at ``epsilon``; see the module.
+def roster_profile(
+    size: int, holding_minimum: int, flip_probability: float, epsilon: float, colluders: int = 0
+) -> float:
+    """The delta a roster promises at ``epsilon`` against the learner, alone or with mates; see the module.
 
     Rounded up, by less than 1e-9 of itself. About 20 ms at s = 100 and 13 s at s = 1000; ``roster_fits`` is sooner
     done.
@@ -199,27 +221,30 @@ def roster_profile(size: int, holding_minimum: int, flip_probability: float, eps
         holding_minimum: h; below it nobody reports.
         flip_probability: f.
         epsilon: At least 0.
+        colluders: t, mates that work with the learner and follow the protocol.
     """
     f, point = check_flip_probability(flip_probability), check_epsilon(epsilon)
-    return _roster(size, holding_minimum).delta(f, point)
+    return _roster(size, holding_minimum, colluders).delta(f, point)
 
 
-def roster_fits(size: int, holding_minimum: int, flip_probability: float, epsilon: float, delta: float) -> bool:
+def roster_fits(
+    size: int, holding_minimum: int, flip_probability: float, epsilon: float, delta: float, colluders: int = 0
+) -> bool:
     """Whether ``roster_profile`` is at most ``delta``, told as soon as it is certain.
 
     About 10 ms at s = 100, 2 s at s = 1000.
     """
     f, point = check_flip_probability(flip_probability), check_epsilon(epsilon)
-    return _roster(size, holding_minimum).fits(f, point, check_delta(delta))
+    return _roster(size, holding_minimum, colluders).fits(f, point, check_delta(delta))
 
 
-def roster_epsilon(size: int, holding_minimum: int, flip_probability: float, delta: float) -> float:
+def roster_epsilon(size: int, holding_minimum: int, flip_probability: float, delta: float, colluders: int = 0) -> float:
     """The least eps, to 1e-6 of itself, at which the roster's delta was evaluated to be at most ``delta``.
 
     Never above the local epsilon, which holds at every delta.
     """
     f, target = check_flip_probability(flip_probability), check_delta(delta)
-    roster = _roster(size, holding_minimum)
+    roster = _roster(size, holding_minimum, colluders)
     if roster.fits(f, 0.0, target):
         return 0.0
     low, high = 0.0, local_epsilon(f)
@@ -253,14 +278,28 @@ def plan_roster(size: int, target_epsilon: float, tolerated_loss: float) -> Rost
 def _planned(size: int, target_epsilon: float, holding: int) -> RosterPlan:
     delta = roster_delta(size)
     roster = _roster(size, holding)
-    low, high = _step(1e-12), _step(0.5)  # high always fits: at f = 1/2 nothing is told
+    flip = least_flip(lambda f: roster.fits(f, target_epsilon, delta * (1 - MARGIN)))
+    return RosterPlan(size=size, delta=delta, holding_minimum=holding, flip_probability=flip)
+
+
+def least_flip(holds: Callable[[float], bool]) -> float:
+    """The least flip of five significant digits, 1e-12 to 1/2, for which ``holds`` was evaluated to be true.
+
+    By bisection; ``holds`` must be true from some flip on. At 1/2 nothing is told, so it is not asked there.
+    """
+    low, high = _step(1e-12) - 1, _step(0.5)
     while high - low > 1:
         middle = (low + high) // 2
-        if roster.fits(_flip(middle), target_epsilon, delta * (1 - MARGIN)):
+        if holds(_flip(middle)):
             high = middle
         else:
             low = middle
-    return RosterPlan(size=size, delta=delta, holding_minimum=holding, flip_probability=_flip(high))
+    return _flip(high)
+
+
+def next_flip(flip_probability: float) -> float:
+    """The next larger number of five significant digits, at most 1/2."""
+    return min(0.5, _flip(_step(flip_probability) + 1))
 
 
 def _flip(step: int) -> float:

@@ -32,7 +32,7 @@ class Chunk:
 
 
 @lru_cache(maxsize=16)
-def _laws_within(others: int, flip_probability: float) -> Floats:
+def laws_within(others: int, flip_probability: float) -> Floats:
     """P(M = j) for ``others`` people of whom k are ones, row k = 0 .. others, column j = 0 .. others."""
     law = np.ones((1, 1))
     for n in range(others):
@@ -91,7 +91,7 @@ class Pool:
         ones = pmf(chunk.first, f, *flipped, self.log_scale)[::-1]
         zeros = pmf(self.size - 1 - chunk.last, f, *risen)
         common = np.convolve(ones, zeros)  # direct, not by FFT: no digit is lost
-        within = _laws_within(chunk.last - chunk.first, f)
+        within = laws_within(chunk.last - chunk.first, f)
         spread = within.shape[0] - 1
         shifted = np.zeros((spread + 1, common.size + spread))
         for j in range(spread + 1):

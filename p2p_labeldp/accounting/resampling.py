@@ -18,7 +18,7 @@ With A, B the laws of T given that the victim's *flipped* label is 0, 1, the law
   P(T=0 | B)/P(T=0 | A) is the mean of h(M+1)/h(M), which falls in M, under the law of M tilted by h, which rises in k.
 - Never worse than the local guarantee: reports are a function of the flipped labels.
 
-Up to about 1,200 members all label counts are evaluated (``tables``); beyond, ``scan`` proves the bound it uses for
+Up to about 670 members all label counts are evaluated (``tables``); beyond, ``scan`` proves the bound it uses for
 those that are not. Results are rounded up: eps by at most 1e-9, which grows slowly where f is so near to 1/2 that
 thousands of counts are alike (f = .46, s = 10^6: 1e-7).
 """

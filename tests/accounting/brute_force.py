@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 Law = dict[object, Fraction]
 
@@ -36,3 +36,55 @@ def reports_by_reporter(labels: Iterable[int], flip: Fraction, reports: int) -> 
 def worst(laws: dict[int, tuple[Law, Law]], exp_epsilon: Fraction) -> Fraction:
     """Over the label counts k and both directions; ``laws[k]`` are the laws for victim 0 and 1."""
     return max(max(divergence(p, q, exp_epsilon), divergence(q, p, exp_epsilon)) for p, q in laws.values())
+
+
+def k_class_worst(num_classes: int, size: int, flip: Fraction, exp_epsilon: Fraction) -> Fraction:
+    """K classes: the worst histogram of the others, victim label 0 against 1, by the law of the reports' histogram."""
+    other = flip / (num_classes - 1)
+    channel = [[1 - flip if i == j else other for j in range(num_classes)] for i in range(num_classes)]
+    worst_value = Fraction(0)
+    for others in combinations_with_replacement(range(num_classes), size - 1):
+        pair = []
+        for victim in (0, 1):
+            histograms: Law = {(0,) * num_classes: Fraction(1)}
+            for label in (victim, *others):
+                histograms = _add_one(histograms, channel[label])
+            reported: Law = defaultdict(Fraction)
+            for histogram, probability in histograms.items():
+                law: Law = {(0,) * num_classes: probability}
+                for _ in range(size):
+                    law = _add_one(law, [Fraction(count, size) for count in histogram])
+                for outcome, mass in law.items():
+                    reported[outcome] += mass
+            pair.append(reported)
+        worst_value = max(worst_value, divergence(*pair, exp_epsilon), divergence(*reversed(pair), exp_epsilon))
+    return worst_value
+
+
+def _add_one(histograms: Law, probabilities: list[Fraction]) -> Law:
+    grown: Law = defaultdict(Fraction)
+    for histogram, mass in histograms.items():
+        for label, probability in enumerate(probabilities):
+            if probability:
+                one_more = tuple(count + (i == label) for i, count in enumerate(histogram))
+                grown[one_more] += mass * probability
+    return grown
+
+
+def coalition_view(
+    victim: int, honest: tuple[int, ...], colluders: tuple[int, ...], flip: Fraction, query_logs: bool
+) -> Law:
+    """Everything the learner with the colluders sees, by enumerating all flips and all draws.
+
+    Members: 0 is the victim, then the other honest ones, then the colluders, whose flipped bits, draws and (with query
+    logs) askers the learner knows. Everybody's report is the box it was given.
+    """
+    labels = (victim, *honest, *colluders)
+    size, first = len(labels), 1 + len(honest)
+    law: Law = defaultdict(Fraction)
+    for flipped, probability in flips(labels, flip):
+        for draws in product(range(size), repeat=size):
+            seen = tuple((mate, flipped[mate]) for mate in draws[first:])
+            reports = tuple((flipped[mate], mate if query_logs and mate >= first else None) for mate in draws[:first])
+            law[flipped[first:], seen, reports] += probability / size**size
+    return law

@@ -16,6 +16,7 @@ CASES = [(200, 200, 0.25), (200, 200, 0.01), (150, 180, 0.1), (150, 120, 0.3), (
 def both_ways(monkeypatch, question):
     by_tables = question()
     monkeypatch.setattr(exact, "TABLE_WORK", 0)
+    monkeypatch.setattr(exact, "TABLE_ENTRIES", 0)
     return by_tables, question()
 
 
