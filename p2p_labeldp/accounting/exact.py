@@ -89,7 +89,9 @@ def loss_at_delta(cluster: Cluster, delta: float) -> Loss:
                 lambda best: EPSILON_SLACK,
             )
             first, last, value = worst.first, worst.last, worst.value
-    if value > 0:
+    if value == 0:
+        first, last = 0, p - 1  # every count attains it
+    else:
         value = min(value * (1 + ROUNDING) + ROUNDING / 10, local)
     return _loss(value, delta, p, first, last)
 

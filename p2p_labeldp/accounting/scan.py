@@ -90,6 +90,9 @@ def worst_count(pool: int, evaluate: Callable[[int, int], float], tolerance: Cal
         evaluate: ``evaluate(low, high)`` bounds all counts of a block, and is exact for a block of one.
         tolerance: By how much the result may exceed the value that has been found.
     """
+    covered = evaluate(0, pool - 1)
+    if covered <= tolerance(0.0):  # one law for all: nothing is told, or delta is beyond total variation
+        return Worst(value=covered, first=0, last=pool - 1)
     found: dict[int, float] = {}
     best = covered = 0.0
     low, high = 0, pool - 1  # everything outside is done
@@ -132,9 +135,8 @@ def epsilon_of(mixture: Mixture, delta: float, tail: float) -> float:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             quotient = np.where(zero > room, (zero - room) / one, 0.0)
         top = float(quotient.max())
-        falling = zero_sum > room and float(quotient[-1]) < top
         largest = max(largest, top)
-        if falling or float(quotient[-1]) < largest:
+        if float(quotient[-1]) < largest or (block.zero[-1] < block.one[-1]):
             break
     return math.log(largest) if largest > 1 else 0.0
 

@@ -96,8 +96,12 @@ def walk(mixture: Mixture, tail: float) -> Iterator[TailBlock]:
         powers[0] = at_start[kept]
         centre = max(1, r - start) / (start + 1)
         ratio = odds[kept] * centre
-        for i in range(1, stop - start):
-            np.multiply(powers[i - 1], ratio, out=powers[i])
+        done = 1
+        while done < stop - start:  # doubling: six products of many rows are sooner done than 63 of one
+            more = min(done, stop - start - done)
+            np.multiply(powers[:more], ratio, out=powers[done : done + more])
+            done += more
+            ratio = ratio * ratio
         counts = np.arange(start, stop - 1, dtype=np.float64)
         scalars = np.concatenate(([1.0], np.cumprod((r - counts) / ((counts + 1) * centre))))
         laws = (weights[:, kept] @ powers.T) * scalars
