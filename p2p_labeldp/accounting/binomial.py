@@ -75,19 +75,20 @@ def log_pmf(n: int, probability: float | Floats, counts: int | npt.NDArray[np.in
     |x - m| 1e-16.
     """
     hits = np.asarray(counts, dtype=np.float64)
-    q = np.asarray(probability)
     misses = n - hits
-    inner = (hits > 0) & (misses > 0)
-    with np.errstate(divide="ignore"):
-        spread = np.where(inner, 0.5 * np.log(n / (2 * math.pi * np.maximum(hits * misses, 1))), 0.0)
-    error = np.where(inner, _stirling_error(float(n)) - _stirling_error(hits) - _stirling_error(misses), 0.0)
-    law: Floats = spread + error - _deviance(hits, n * q) - _deviance(misses, n * (1 - q))
+    q = np.asarray(probability)
+    error = _stirling_error(n) - _stirling_error(hits) - _stirling_error(misses)
+    spread = 0.5 * np.log(n / (2 * math.pi * np.maximum(hits * misses, 1)))
+    constant = np.where((hits > 0) & (misses > 0), spread + error, 0.0)
+    law: Floats = constant - _deviance(hits, n * q) - _deviance(misses, n * (1 - q))
     return law
 
 
 def _deviance(x: Floats, mean: Floats) -> Floats:
     """x ln(x/mean) + mean - x; at x = 0 it is the mean."""
-    d = np.maximum((x - mean) / mean, -1.0)
+    d = (x - mean) / mean
+    if x.ndim == 0:
+        return mean * ((1 + d) * np.log1p(d) - d) if x > 0 else mean * 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         inner: Floats = mean * ((1 + d) * np.log1p(d) - d)
     return np.where(x > 0, inner, mean)
@@ -101,9 +102,13 @@ _SMALL_ERRORS = np.array(
 def _stirling_error(n: float | Floats) -> Floats:
     """ln n! less Stirling's (n + 1/2) ln n - n + ln(2 pi)/2, for whole n."""
     whole = np.asarray(n, dtype=np.float64)
+    if whole.ndim == 0 and whole < 16:
+        return np.asarray(_SMALL_ERRORS[int(whole)])
     inverse = 1 / np.maximum(whole, 1.0)
     square = inverse * inverse
     series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188))))
+    if whole.ndim == 0:
+        return np.asarray(series)
     small: Floats = np.where(whole < 16, _SMALL_ERRORS[np.minimum(whole, 15).astype(np.int64)], series)
     return small
 

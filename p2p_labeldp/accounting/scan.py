@@ -14,7 +14,7 @@ independent draws from the pool of p - rho whose histogram the right side descri
 
 The right side grows with rho (reveal one more person) and with N (leaving reports out is post-processing). So it is at
 most its value at rho_max and N_max plus the probability of exceeding either, for which Bernstein's inequality is used.
-A block whose bound is no worse than what has been found is done; others are halved, and a block of one is the exact
+A block whose bound is no worse than what has been found is done; others are cut, and a block of one is the exact
 value.
 
 For a permutation nothing but rho is random: delta_k(eps; p) <= E_rho [ delta_low(eps; p - rho) ].
@@ -36,7 +36,8 @@ from p2p_labeldp.accounting.tables import coefficients
 from p2p_labeldp.accounting.tails import Mixture, TailBlock, walk
 
 TIE = 1e-9  # relative: values that differ by less are one value, reached by two counts
-PATIENCE = 150  # evaluations before the tolerance grows tenfold, again and again: the result stays an upper bound
+PATIENCE = 125  # evaluations before the tolerance grows tenfold, again and again: the result stays an upper bound
+LOOSE = 1e-4  # relative; beyond this the tolerance only doubles, after every hundred of more than 500 evaluations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,7 @@ def worst_count(pool: int, evaluate: Callable[[int, int], float], tolerance: Cal
         if width == 1:
             found[block[0]] = value
             best = max(best, value)
-        elif value <= max(best + tolerance(best) * 10.0 ** (evaluations // PATIENCE), covered):
+        elif value <= max(best + _grown(tolerance(best), best, evaluations), covered):
             covered = max(covered, value)
         else:
             widths[above] = max(1, width // 3)
@@ -116,6 +117,11 @@ def worst_count(pool: int, evaluate: Callable[[int, int], float], tolerance: Cal
         low, high = (low, high - width) if above else (low + width, high)
     attained = [k for k, value in found.items() if value >= best * (1 - TIE)]
     return Worst(value=max(best, covered), first=min(attained), last=max(attained))
+
+
+def _grown(tolerance: float, best: float, evaluations: int) -> float:
+    loose = LOOSE * 2.0 ** (max(0, evaluations - 500) // 100)
+    return max(tolerance, min(tolerance * 10.0 ** (evaluations // PATIENCE), loose * best))
 
 
 def epsilon_of(mixture: Mixture, delta: float, tail: float) -> float:
