@@ -146,7 +146,7 @@ def _largest_log_ratio(cluster: Cluster) -> float:
     if f == 0 or p == 1 or cluster.reports is None:  # a permutation may show a cluster without a single one
         return local_epsilon(f)
     m = np.arange(p)
-    log_law = log_pmf(p - 1, 1 - f, m)
+    log_law = log_pmf(p - 1, f, m)[::-1]  # by flips
     zero = _log_sum(log_law + cluster.reports * np.log1p(-m / p))
     one = _log_sum(log_law[:-1] + cluster.reports * np.log1p(-(m[:-1] + 1) / p))
     return math.log1p((1 - 2 * f) * -math.expm1(one - zero) / (f + (1 - f) * math.exp(one - zero)))

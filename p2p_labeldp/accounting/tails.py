@@ -45,12 +45,17 @@ class Mixture:
     def others(self, tail: float) -> tuple[int, Floats]:
         """The law of M times 2^450: its first M, and P(M = first + i); six tails of mass are cut."""
         f = self.flip_probability
-        low, law = 0, np.full(1, math.exp(LOG_SCALE))
-        for people, probability in ((self.ones, 1 - f), (self.zeros, f), (self.uniform, 0.5)):
-            mean = people * probability
-            first, last = window(people, mean, mean, mean * (1 - probability), tail)
-            low, law = low + first, np.convolve(law, pmf(people, probability, first, last))
+        flipped = self._told(self.ones, f, tail, LOG_SCALE)  # by flips: 1 - f would lose the digits of a tiny f
+        risen, fair = self._told(self.zeros, f, tail), self._told(self.uniform, 0.5, tail)
+        low = self.ones - (flipped[0] + flipped[1].size - 1) + risen[0] + fair[0]
+        law = np.convolve(np.convolve(flipped[1][::-1], risen[1]), fair[1])
         return low, law
+
+    @staticmethod
+    def _told(people: int, probability: float, tail: float, log_scale: float = 0.0) -> tuple[int, Floats]:
+        mean = people * probability
+        first, last = window(people, mean, mean, mean * (1 - probability), tail)
+        return first, pmf(people, probability, first, last, log_scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

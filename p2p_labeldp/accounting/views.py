@@ -20,12 +20,14 @@ from p2p_labeldp.accounting import coalition, composition, multiclass, resamplin
 from p2p_labeldp.accounting.coalition import Coalition
 from p2p_labeldp.accounting.guarantee import Guarantee
 from p2p_labeldp.accounting.multiclass import Classes
-from p2p_labeldp.accounting.planning import roster_delta
+from p2p_labeldp.accounting.planning import RosterPlan, roster_delta, roster_epsilon, roster_fits
 from p2p_labeldp.accounting.ranges import check_count, check_delta
 from p2p_labeldp.errors import ConfigurationError, UnsupportedComposition
 from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
 
 RESAMPLE, PERMUTE = "resample", "permute"
+LOCAL_METHOD = "local: randomized response"
+MATES_METHOD = "encryption: boxes only the learner opens"
 
 
 def views(
@@ -70,8 +72,38 @@ def views(
     for mates in sorted(set(colluders)):
         if 0 < check_count(mates, "colluders", least=0) < size:
             stated.append(release.coalition(mates, at if delta is not None else None))
-    stated.append(Guarantee(view="learner+all", epsilon=local, delta=0.0, method="local: randomized response"))
-    stated.append(Guarantee(view="mates", epsilon=0.0, delta=0.0, method="encryption: boxes only the learner opens"))
+    stated.append(Guarantee(view="learner+all", epsilon=local, delta=0.0, method=LOCAL_METHOD))
+    stated.append(Guarantee(view="mates", epsilon=0.0, delta=0.0, method=MATES_METHOD))
+    return stated
+
+
+def roster_views(
+    *, plan: RosterPlan, target_epsilon: float | None = None, colluders: Sequence[int] = (1,)
+) -> list[Guarantee]:
+    """The views of a planned roster, which hold whoever of it fails to answer.
+
+    Args:
+        plan: What the learner signed.
+        target_epsilon: Stated for the learner if the roster holds it at 1/s^2, which is sooner told than the least eps.
+        colluders: Sizes of coalitions to state, each at the delta where it means something.
+    """
+    size, holding, f = plan.size, plan.holding_minimum, plan.flip_probability
+    method = f"exact: resampling, {holding} or more of {size} holding an answer"
+    if target_epsilon is not None and roster_fits(size, holding, f, target_epsilon, plan.delta):
+        alone = target_epsilon
+    else:
+        alone = roster_epsilon(size, holding, f, plan.delta)
+    stated = [Guarantee(view="learner", epsilon=alone, delta=plan.delta, method=method)]
+    for mates in sorted(set(colluders)):
+        if 0 < check_count(mates, "colluders", least=0) < size:
+            hit = 1 - (1 - 1 / size) ** mates
+            at = min(hit * (1 - f) + plan.delta, math.nextafter(1.0, 0.0))
+            found = roster_epsilon(size, holding, f, at, mates)
+            stated.append(
+                Guarantee(view=f"learner+{mates}", epsilon=found, delta=at, method="bound: coalition in the roster")
+            )
+    stated.append(Guarantee(view="learner+all", epsilon=local_epsilon(f), delta=0.0, method=LOCAL_METHOD))
+    stated.append(Guarantee(view="mates", epsilon=0.0, delta=0.0, method=MATES_METHOD))
     return stated
 
 

@@ -130,3 +130,16 @@ def test_binomial_probabilities_keep_their_digits_at_a_million():
     assert pmf(10**6, 0.25, 250000, 250000)[0] == pytest.approx(0.00092131739922555149, rel=1e-12)
     assert pmf(10**6, 1e-5, 3, 3)[0] == pytest.approx(0.0075664809279452972, rel=1e-12)
     assert pmf(10**6, 0.25, 246000, 246000)[0] == pytest.approx(2.3461409648952854e-22, rel=1e-11)
+
+
+@pytest.mark.parametrize("reports", [1, 13, 26])
+def test_the_digits_of_a_tiny_flip_are_kept(monkeypatch, reports):
+    """1 - f rounds f = 1e-12 by a part in ten thousand, so laws are written by flips."""
+
+    def ask():
+        question = {"cluster_size": 13, "flip_probability": 1e-12, "reports": reports}
+        found = epsilon(delta=1e-12, **question)
+        return [found, epsilon(delta=0.0, **question), profile(epsilons=[0.99 * found], **question)[0].delta]
+
+    full, bounded = both_ways(monkeypatch, ask)
+    assert bounded == pytest.approx(full, rel=1e-9)

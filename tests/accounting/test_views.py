@@ -7,7 +7,8 @@ import pytest
 from p2p_labeldp.accounting import coalition, resampling, shuffle
 from p2p_labeldp.accounting.coalition import Coalition
 from p2p_labeldp.accounting.guarantee import Guarantee
-from p2p_labeldp.accounting.views import views, worst_of_clusters
+from p2p_labeldp.accounting.planning import plan_roster
+from p2p_labeldp.accounting.views import roster_views, views, worst_of_clusters
 from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError, UnsupportedComposition
 
 
@@ -82,6 +83,18 @@ def test_combinations_nobody_accounts_are_errors():
     assert views(cluster_size=20, flip_probability=0.1, reports=30, colluders=())
     with pytest.raises(ConfigurationError, match="exchange"):
         views(cluster_size=20, flip_probability=0.1, exchange="gossip")
+
+
+def test_a_roster_states_what_holds_whoever_fails_to_answer():
+    plan = plan_roster(20, 1.0, 0.05)
+    stated = {guarantee.view: guarantee for guarantee in roster_views(plan=plan, target_epsilon=1.0)}
+    assert set(stated) == {"learner", "learner+1", "learner+all", "mates"}
+    assert (stated["learner"].epsilon, stated["learner"].delta) == (1.0, 1 / 400)
+    full_house = by_view(cluster_size=20, flip_probability=plan.flip_probability)
+    assert full_house["learner"].epsilon < 1.0
+    assert full_house["learner+1"].epsilon < stated["learner+1"].epsilon < stated["learner+all"].epsilon
+    least = roster_views(plan=plan, colluders=())[0].epsilon
+    assert least == pytest.approx(1.0, abs=1e-3)
 
 
 def test_disjoint_clusters_cost_the_worst_of_them():
