@@ -29,7 +29,7 @@ from p2p_labeldp.errors import UnsupportedComposition
 from p2p_labeldp.mechanisms.randomized_response import check_flip_probability
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import (  # type: ignore[import-untyped]
+    from dp_accounting.pld.privacy_loss_distribution import (
         PrivacyLossDistribution,
     )
 
@@ -113,7 +113,7 @@ def loss_distribution(
             flip_probability=check_flip_probability(flip_probability),
         )
     )
-    from dp_accounting.pld import privacy_loss_distribution as pld  # type: ignore[import-untyped]
+    from dp_accounting.pld import privacy_loss_distribution as pld
 
     return pld.from_two_probability_mass_functions(
         _log_masses(pair.right, pair.omitted),
