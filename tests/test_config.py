@@ -37,13 +37,13 @@ def test_the_default_experiment_has_the_planned_values():
 
 
 def test_every_known_configuration_loads():
-    assert config.known() == ["breast-cancer", "digits"]
+    assert config.known() == ["breast-cancer", "by-hand", "digits"]
     for name in config.known():
         assert isinstance(load(name), Config)
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ConfigurationError, match=r"^configuration: 'breast' given; .*breast-cancer, digits"):
+    with pytest.raises(ConfigurationError, match=r"^configuration: 'breast' given; .*breast-cancer, by-hand, digits"):
         load("breast")
 
 

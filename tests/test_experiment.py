@@ -155,7 +155,7 @@ def test_seconds_have_the_phases_and_a_total():
     ]
     given = [f"exchange.deadlines.{name}={value}" for name, value in (("join", 30), ("exchange", 7), ("report", 9.5))]
     seconds = run(small(*given, "network.gossip_period=2"), engine="virtual", seed=0).result.seconds
-    assert [seconds[name] for name in ("join", "exchange", "closing", "report")] == [30, 7, 24, 9.5]
+    assert [seconds[name] for name in ("join", "exchange", "closing", "report")] == [30, 7, 4, 9.5]
 
 
 def test_versions_name_the_package_and_what_it_computed_with():

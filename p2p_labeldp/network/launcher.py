@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO
 
 import msgspec
@@ -27,7 +29,7 @@ from p2p_labeldp.network import addresses, lifeline
 from p2p_labeldp.network.learner_process import LearnerSpec
 from p2p_labeldp.network.study import Collected, Played, Study, Where, peer_specs
 from p2p_labeldp.network.transport import parse_address
-from p2p_labeldp.network.zygote import LENGTH_BYTES
+from p2p_labeldp.network.zygote import send_batch
 
 PIPE_BYTES = 1 << 20
 START_SECONDS = 60.0
@@ -55,7 +57,7 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         with os.fdopen(read_fd, "rb") as incoming:
-            learner = _start("learner_process", write_fd, processes, stdout=subprocess.PIPE)
+            learner = _start("learner_process", write_fd, processes, talks=True)
             host, port = block.address(0)
             assert learner.stdin is not None
             assert learner.stdout is not None
@@ -63,10 +65,12 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
             learner.stdin.close()
             where = _announced(learner.stdout)
             opened = time.monotonic()
-            zygote = _start("zygote", write_fd, processes)
+            batches, zygotes_end = socket.socketpair()
+            with zygotes_end:
+                zygote = _start("zygote", write_fd, processes, zygotes_end.fileno())
             os.close(write_fd)
             write_fd = -1
-            threading.Thread(target=_feed, args=(zygote, study, block, where), daemon=True).start()
+            threading.Thread(target=_feed, args=(batches, study, block, where), daemon=True).start()
             threading.Thread(target=_stop_after, args=(zygote, learner), daemon=True).start()
             handed_over = _Reader(learner.stdout)
             overtime = opened + study.terms.deadlines.report + OVERTIME_SECONDS - time.monotonic()
@@ -102,13 +106,14 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
 
 
 def _start(
-    module: str, facts_fd: int, processes: list[subprocess.Popen[bytes]], stdout: int | None = None
+    module: str, facts_fd: int, processes: list[subprocess.Popen[bytes]], *more_fds: int, talks: bool = False
 ) -> subprocess.Popen[bytes]:
+    inherited = (facts_fd, *more_fds)
     process = subprocess.Popen(  # noqa: S603  our own interpreter and module
-        [sys.executable, "-m", f"p2p_labeldp.network.{module}", str(os.getpid()), str(facts_fd)],
-        stdin=subprocess.PIPE,
-        stdout=stdout if stdout is not None else subprocess.DEVNULL,
-        pass_fds=(facts_fd,),
+        [sys.executable, "-m", f"p2p_labeldp.network.{module}", str(os.getpid()), *map(str, inherited)],
+        stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
+        stdout=subprocess.PIPE if talks else subprocess.DEVNULL,
+        pass_fds=inherited,
         start_new_session=True,  # a Ctrl-C in the terminal is the launcher's to handle
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
@@ -132,19 +137,14 @@ def _announced(stdout: IO[bytes]) -> Where:
     return Where(*parse_address(line))
 
 
-def _feed(zygote: subprocess.Popen[bytes], study: Study, block: addresses.Block, learner: Where) -> None:
-    """Tells the zygote each peer's part; runs beside the listener, for the zygote reads only as fast as it forks."""
+def _feed(batches: socket.socket, study: Study, block: addresses.Block, learner: Where) -> None:
+    """Tells the zygote each peer's part; beside the listener: the zygote takes only what it can fork."""
     ids = [Keys(randomness.replay(study.seed, i).identity()).peer_id for i in range(len(study))]
     places = [block.address(i + 1) for i in range(len(study))]
     specs = peer_specs(study, ids=ids, places=places, learner=learner)
-    assert zygote.stdin is not None
-    try:
+    with batches, suppress(OSError):  # if the zygote is gone, the listener notices
         for start in range(0, len(specs), study.peers_per_process):
-            batch = msgspec.msgpack.encode(specs[start : start + study.peers_per_process])
-            zygote.stdin.write(len(batch).to_bytes(LENGTH_BYTES, "big") + batch)
-        zygote.stdin.close()
-    except (BrokenPipeError, ValueError):
-        pass  # the zygote is gone; the listener notices
+            send_batch(batches, specs[start : start + study.peers_per_process])
 
 
 def _stop_after(zygote: subprocess.Popen[bytes], learner: subprocess.Popen[bytes]) -> None:

@@ -18,10 +18,11 @@ from p2p_labeldp.protocol.manifest import Deadlines
 VIRTUAL_PERIOD_SECONDS = 1.0
 LEAST_PERIOD_SECONDS = 0.5  # below it a process spends more on waking up than on gossip
 TICKS_A_CORE = 100  # gossip ticks a second, of peers in processes of their own: 4 ms of CPU each, and as much to spare
-JOIN_PERIODS = 10  # of 455 peers in 10 clusters all but a few lack no record by then; a roster fetches the rest
-CLOSING_PERIODS = 7  # five were enough in every simulation
-COMMITS_A_SECOND = 40  # fetching, checking and recomputing a roster costs a peer some 15 ms, and an ask as much again
 FORKS_A_SECOND = 100
+JOIN_PERIODS = 9  # of 455 peers in 10 clusters all but a few lack no record by then; a roster fetches the rest
+COMMITS_A_SECOND = 40  # fetching, checking and recomputing a roster costs a peer some 15 ms, and an ask as much again
+CLOSINGS_A_SECOND = 40  # some six exchanges each, 15 ms
+REPORTS_A_SECOND = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +70,13 @@ def phases(*, peers: int, peers_per_process: int, engine: str, gossip_period: fl
         period = VIRTUAL_PERIOD_SECONDS
     else:
         period = max(LEAST_PERIOD_SECONDS, peers / (TICKS_A_CORE * (os.cpu_count() or 1)))
-    forking = math.ceil(peers / peers_per_process) / FORKS_A_SECOND if engine == "processes" else 0.0
+    processes = peers if engine == "processes" else 0  # whose work takes time; virtual time only counts hops
     return Pace(
         gossip_period=period,
-        join=3.0 + forking + JOIN_PERIODS * period,
-        exchange=5.0 + (peers / COMMITS_A_SECOND if engine == "processes" else 0.0),
-        closing=2.0 + CLOSING_PERIODS * period,
-        report=4.0 + peers / 150,
+        join=3.0 + math.ceil(processes / peers_per_process) / FORKS_A_SECOND + JOIN_PERIODS * period,
+        exchange=5.0 + processes / COMMITS_A_SECOND,
+        closing=4.0 + processes / CLOSINGS_A_SECOND,
+        report=4.0 + processes / REPORTS_A_SECOND,
     )
 
 

@@ -129,6 +129,14 @@ class VirtualNetwork:
         """A machine is gone without a word; what is on its way to it is lost."""
         del self._nodes[peer_id]
 
+    def request(self, to: bytes, message: AnyMessage, sender: bytes) -> Message | None:
+        """A request from somebody who is no node yet, and its reply, without latency."""
+        node = self._nodes[to]
+        reply = node.machine.receive(message, sender, self.now)
+        self._settle(node)
+        self.messages += 2
+        return reply
+
     def run(self, until: float) -> None:
         """Lets time pass until nothing is left to happen, at most until ``until``."""
         while self._heap and self._heap[0][0] <= until:
@@ -252,9 +260,8 @@ def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Pla
 
 
 def _join(network: VirtualNetwork, collector: Collector, spec: PeerSpec, keys: KeyRing) -> None:
-    reply = collector.receive(GetManifest(spec.host, spec.port), keys.peer_id, network.now)
-    network.messages += 2
+    reply = network.request(collector.opened.learner, GetManifest(spec.host, spec.port), keys.peer_id)
     assert isinstance(reply, ManifestReply)
-    opened = collector.opened if reply.manifest == collector.envelope else None
-    assert opened is not None  # the transparent keys of all parties verify alike: opened once for all
-    network.add(of_study(spec, keys).peer(opened), Address(keys.peer_id, spec.host, spec.port))
+    assert reply.manifest == collector.envelope  # transparent keys verify alike for everybody: opened once for all
+    party = of_study(spec, keys)
+    network.add(party.peer(collector.opened), Address(keys.peer_id, spec.host, spec.port))

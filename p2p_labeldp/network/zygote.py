@@ -1,14 +1,15 @@
 """The zygote: imports once what a peer needs, then forks a process for each batch of peers it reads from a pipe.
 
 The launcher never forks itself: it has threads, and it holds everybody's example, which every child would inherit. The
-zygote is a fresh single-threaded process that never opens the data and never reads a batch either, only its length: the
-child that is forked for a batch reads it from the pipe, so no other process ever has it in memory, not even in freed
-memory. A forked peer shares the imported code with the others, so a thousand fit where thirty would.
+zygote is a fresh single-threaded process that never opens the data and never reads a batch either: it gets each as an
+open file, and the child forked for it reads it. So no other process ever has a peer's example in memory, not even in
+freed memory. A forked peer shares the imported code with the others, so a thousand fit where thirty would.
 
-    python -m p2p_labeldp.network.zygote PARENT_PID FACTS_FD < batches
+    python -m p2p_labeldp.network.zygote PARENT_PID FACTS_FD BATCHES_FD
 
-A batch is a 4-byte big-endian length and a MessagePack list of ``PeerSpec``. Facts go to FACTS_FD as JSON lines, each
-written at once and below PIPE_BUF, so that lines of different peers never mix.
+Over the socket BATCHES_FD come one-byte messages, each with a file descriptor (SCM_RIGHTS) of a MessagePack list of
+``PeerSpec``. Facts go to FACTS_FD as JSON lines, each written at once and below PIPE_BUF, so that lines of different
+peers never mix.
 """
 
 from __future__ import annotations
@@ -18,33 +19,33 @@ import gc
 import os
 import select
 import signal
+import socket
 import sys
 
 import msgspec
 import numpy as np
 
 from p2p_labeldp import facts, randomness
-from p2p_labeldp.accounting import planning
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Fact
-from p2p_labeldp.network import lifeline
+from p2p_labeldp.network import lifeline, virtual
 from p2p_labeldp.network.host import Sink
 from p2p_labeldp.network.http import HttpClient, HttpServer
 from p2p_labeldp.network.party import Party, of_study
 from p2p_labeldp.network.peer_process import run_peers
-from p2p_labeldp.network.study import PeerSpec
+from p2p_labeldp.network.study import PeerSpec, Study, Terms
 from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.manifest import Deadlines
 
-LENGTH_BYTES = 4
-TAKEN = b"t"
+WARM_PEERS, WARM_ROUNDS = 12, 20  # the interpreter rewrites a function's bytecode after some eight calls
 NICENESS = 5  # of peers: their crowd must starve neither the zygote, which still has to fork, nor their one learner
 _decoder = msgspec.msgpack.Decoder(list[PeerSpec])
 
 
 def main() -> int:
-    """Reads batches until the pipe ends, then waits for the last child."""
-    parent, facts_fd = int(sys.argv[1]), int(sys.argv[2])
+    """Forks for batches until the socket ends, then waits for the last child."""
+    parent, facts_fd, batches_fd = map(int, sys.argv[1:4])
     lifeline.tie(parent)
     lifeline.raise_descriptor_limit()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -52,28 +53,59 @@ def main() -> int:
     warm_up()
     gc.collect()
     gc.freeze()  # the collector would write to every shared page
-    taken_read, taken_write = os.pipe()
-    while (length := _read(LENGTH_BYTES)) is not None:
-        if os.fork() == 0:
-            os.close(taken_read)
-            _child(me, facts_fd, int.from_bytes(length, "big"), taken_write)
-        if os.read(taken_read, 1) != TAKEN:
-            break
-        _reap(block=False)
+    with socket.socket(fileno=batches_fd) as batches:
+        while (batch_fd := _next_batch(batches)) is not None:
+            if os.fork() == 0:
+                _child(me, facts_fd, batches_fd, batch_fd)
+            os.close(batch_fd)
+            _reap(block=False)
     _reap(block=True)
     return 0
 
 
+def send_batch(batches: socket.socket, specs: list[PeerSpec]) -> None:
+    """The launcher's end: hands over a batch as an open file that has no name."""
+    batch_fd = os.memfd_create("batch")
+    try:
+        with os.fdopen(os.dup(batch_fd), "wb") as file:
+            file.write(msgspec.msgpack.encode(specs))
+        os.lseek(batch_fd, 0, os.SEEK_SET)
+        socket.send_fds(batches, [b"b"], [batch_fd])
+    finally:
+        os.close(batch_fd)
+
+
+def _next_batch(batches: socket.socket) -> int | None:
+    message, descriptors, _, _ = socket.recv_fds(batches, 1, 1)
+    return descriptors[0] if message and descriptors else None
+
+
 def warm_up() -> None:
-    """Does once, before any fork, what every peer will do: modules that libraries load at first use, and the pages that
-    first use writes to, are then shared instead of made anew in each of a thousand children."""
-    keys = Keys(randomness.replay(0, 0).identity())
-    keys.open(keys.seal(keys.sealing_public, b"warm", info=b"up"), info=b"up")
-    keys.verify("warm", keys.sign("warm", b"up"))
-    row = np.zeros((1, 1))
+    """Does before any fork what every peer will do, a few times over.
+
+    Modules that libraries load at first use, bytecode that the interpreter rewrites while it runs warm, and the pages
+    that both write to, are then shared instead of made anew in each of a thousand children.
+    """
+    row = np.zeros((1, 2))
     clustering = Clustering(mean=row[0], scale=row[0] + 1, centroids=row, cluster_of_centroid=np.zeros(1, np.int64))
-    Clustering.from_payload(clustering.to_payload()).assign(row)
-    planning.roster_fits(20, 19, 0.06, 1.0, planning.roster_delta(20))
+    terms = Terms(
+        classes=("a", "b"),
+        clustering=clustering.to_payload(),
+        target_epsilon=1.0,
+        flip_probability=None,
+        tolerated_loss=0.05,
+        minimum_size=WARM_PEERS,
+        deadlines=Deadlines(join=12.0, exchange=16.0, closing=22.0, report=24.0),
+        gossip_period=1.0,
+        study=True,
+    )
+    neighbours = [[(i + 1) % WARM_PEERS] for i in range(WARM_PEERS)]
+    features, labels = np.zeros((WARM_PEERS, 2)), np.zeros(WARM_PEERS, np.int64)
+    virtual.play(Study(terms=terms, features=features, labels=labels, neighbours=neighbours, seed=0))
+    keys = Keys(randomness.replay(0, 0).identity())
+    for i in range(WARM_ROUNDS):
+        keys.open(keys.seal(keys.sealing_public, b"warm", info=b"up"), info=b"up")
+        keys.verify("warm", keys.sign("warm", i.to_bytes(1, "big")))
     asyncio.run(_talk_to_oneself(keys))
 
 
@@ -82,20 +114,10 @@ async def _talk_to_oneself(keys: Keys) -> None:
     try:
         port = await server.start("127.0.0.1", 0)
         async with HttpClient() as client:
-            await client.post(keys.signing_key, Address(keys.peer_id, "127.0.0.1", port), b"warm up", timeout=5.0)
+            for _ in range(WARM_ROUNDS):
+                await client.post(keys.signing_key, Address(keys.peer_id, "127.0.0.1", port), b"warm up", timeout=5.0)
     finally:
         await server.close()
-
-
-def _read(count: int) -> bytes | None:
-    """Exactly ``count`` bytes of standard input, unbuffered: what follows is another process' to read."""
-    data = b""
-    while len(data) < count:
-        piece = os.read(0, count - len(data))
-        if not piece:
-            return None
-        data += piece
-    return data
 
 
 def _reap(*, block: bool) -> None:
@@ -106,19 +128,15 @@ def _reap(*, block: bool) -> None:
         pass
 
 
-def _child(zygote: int, facts_fd: int, length: int, taken: int) -> None:
-    """A process of peers; never returns. Reads its batch, and tells the zygote so, which waits to fork the next."""
+def _child(zygote: int, facts_fd: int, batches_fd: int, batch_fd: int) -> None:
+    """A process of peers; never returns."""
     status = 1
     try:
         lifeline.tie(zygote)
-        batch = _read(length)
-        os.write(taken, TAKEN)
-        os.close(taken)
-        os.close(0)
-        if batch is None:
-            return
+        os.close(batches_fd)
         os.nice(NICENESS)
-        specs = _decoder.decode(batch)
+        with os.fdopen(batch_fd, "rb") as batch:
+            specs = _decoder.decode(batch.read())
 
         def sink(fact: Fact) -> None:
             line = facts.encode(fact) + b"\n"

@@ -15,13 +15,16 @@ from p2p_labeldp.facts import Name, Rejected
 from p2p_labeldp.protocol.closing import Closing
 from p2p_labeldp.protocol.directory import Directory, address_of
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.machine import MAX_SECONDS_A_SEND, Machine
+from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.messages import AnyMessage, Digest, Done, Message, Offer, Push, Refusal, Topic
 
 SLOWEST = 4  # periods between exchanges that keep finding nothing new
 LONELY_STRANGERS = 2  # asked a tick while no mate is known
 FEW_MATES = 4  # below it a stranger is asked beside a mate
 STRANGER_SHARE = 0.4  # of the ticks in which strangers may help
+TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
+PATIENCE_PERIODS = 3  # for the reply in an exchange: a stopped mate must not hold up the others
+MIN_PATIENCE_SECONDS = 1.0
 MAX_PENDING = 2  # exchanges not yet answered; on a machine or network that is too slow, more would only add to it
 ALARM = "gossip"
 
@@ -92,9 +95,10 @@ class Dissemination:
             self._open(address_of(entry), Topic.CLOSING, now)
         self._machine.set_alarm(ALARM, now + self._jitter(self._period))
 
-    def full_pace(self, now: float) -> None:
-        """Ticks soon, and often."""
+    def full_pace(self, now: float, *, within: float) -> None:
+        """Ticks often enough to be done ``within`` so many seconds, and never less often than before."""
         self._quiet = 0
+        self._period = min(self._period, within / TICKS_A_PHASE)
         self._machine.set_alarm(ALARM, now + self._rng.random() * self._period)
 
     def _pause(self, now: float) -> None:
@@ -161,10 +165,13 @@ class Dissemination:
             if records:
                 self._news(now)  # for the other: it will be asked again soon
                 push = Push(self._round_id, topic, records)
-                self._machine.send(to, push, lambda *_: None, now, now + MAX_SECONDS_A_SEND)
+                self._machine.send(to, push, lambda *_: None, now, now + self._patience())
 
         self._pending += 1
-        self._machine.send(to, digest, offered, now, now + MAX_SECONDS_A_SEND)
+        self._machine.send(to, digest, offered, now, now + self._patience())
+
+    def _patience(self) -> float:
+        return max(MIN_PATIENCE_SECONDS, PATIENCE_PERIODS * self._period)
 
     def _select(self, topic: Topic, wanted: bytes) -> tuple[bytes, ...]:
         try:

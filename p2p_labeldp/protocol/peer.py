@@ -69,9 +69,11 @@ from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
 GRACE_SECONDS = 5.0  # after the report deadline: for a receipt on its way; then the round is over whatever happened
+NEWCOMER_PERIODS = 2  # before the join deadline: a record that comes later may reach some mates, but not the learner,
+# before the snapshot, and everybody it did reach would have to refuse the roster; so whoever is late keeps silent
+ASK_TRIES = 4  # in the exchange phase, if nothing comes back
 ROSTER_SHARE = 0.4  # of the exchange phase, over which the peers fetch their rosters
-ASK_SHARES = 0.5, 0.8  # of the exchange phase, between which they ask; whoever is asked should have its roster
-FIRST_TICK_SECONDS = 0.2  # a newcomer gossips almost at once
+ASK_SHARES = 0.5, 0.75  # of the exchange phase, between which they ask; whoever is asked should have its roster
 
 
 class State(Enum):
@@ -220,11 +222,12 @@ class Peer(Machine):
             raise LocalProtocolError("a peer joins a round once")
         self._started = True
         d = self._deadlines
-        snapshot = d.join - self._period / 2
-        self._joined_late = now >= snapshot
+        if now > d.join - NEWCOMER_PERIODS * self._period:
+            self._end(Outcome.LATE, None, now)
+            return
         self.observe(Joined(peer=self.name, at=now, cluster=self.cluster))
-        self.set_alarm(dissemination.ALARM, now + self._rng.random() * min(self._period, FIRST_TICK_SECONDS))
-        self.set_alarm("snapshot", snapshot)
+        self.set_alarm(dissemination.ALARM, now + self._rng.random() * self._period)
+        self.set_alarm("snapshot", d.join - self._period / 2)
         self.set_alarm("join", d.join)
         self.set_alarm("exchange", d.exchange)
         self.set_alarm("closing", d.closing)
@@ -289,7 +292,7 @@ class Peer(Machine):
         if self.state in (State.JOINING, State.COMMITTING):
             self._gossip.tick_directory(now)
             if self._pending is not None:  # a record is missing, and the mates that have it are at rest by now
-                self._gossip.full_pace(now)
+                self._gossip.full_pace(now, within=self._deadlines.closing - now)
         elif self.state is State.CLOSING:
             self._gossip.tick_closing(self._my.roster.members, now)
 
@@ -331,7 +334,7 @@ class Peer(Machine):
         self._try_to_commit(now)
         if self.state is State.COMMITTING:
             self._gossip.complete_roster = True
-            self._gossip.full_pace(now)
+            self._gossip.full_pace(now, within=self._deadlines.exchange - now)
 
     def _try_to_commit(self, now: float) -> None:
         """Accepts the learner's roster once a valid record of everyone in it is here, or refuses it."""
@@ -339,9 +342,6 @@ class Peer(Machine):
         if pending is None:
             return
         members = frozenset(pending.members)
-        if self._keys.peer_id not in members and self._joined_late:
-            self._end(Outcome.LATE, None, now)
-            return
         must_list = {signer for signer in self._must_list if signer in self.directory.mates}  # not struck out since
         if self._keys.peer_id not in members or not must_list <= members:
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
@@ -395,7 +395,9 @@ class Peer(Machine):
         if entry is None:  # struck out for equivocation since: like any mate that cannot be reached
             self._my.last_failure = Reason.MATE_UNREACHABLE
             return
-        self.send(address_of(entry), exchange.ask(), self._take_answer, now, self._deadlines.exchange)
+        patience = (self._deadlines.exchange - self._deadlines.join) / ASK_TRIES
+        until = min(self._deadlines.exchange, now + patience)
+        self.send(address_of(entry), exchange.ask(), self._take_answer, now, until)
 
     def _take_answer(self, reply: AnyMessage | None, reason: str, now: float) -> None:
         if self.state is not State.EXCHANGING:
@@ -459,7 +461,7 @@ class Peer(Machine):
         exchange.deadline()
         self.persist(Ready(peer=self.name, at=now, holding=exchange.holding))
         self._my.closing.declare(holding=exchange.holding)
-        self._gossip.full_pace(now)
+        self._gossip.full_pace(now, within=self._deadlines.closing - now)
 
     def _on_closing_deadline(self, now: float) -> None:
         exchange = self._my.exchange

@@ -61,7 +61,7 @@ def nothing_starts(monkeypatch):
         (["run", "--seed", str(2**64)], "seed: 18446744073709551616 given"),
         (["run", "--engine", "docker"], "--engine: 'docker' given; one of processes, virtual, population is allowed"),
         (["run", "a", "b"], "Got unexpected extra argument"),
-        (["run", "nosuch"], "configuration: 'nosuch' given; the known names are breast-cancer, digits"),
+        (["run", "nosuch"], "configuration: 'nosuch' given; the known names are breast-cancer, by-hand, digits"),
         (["run", "no/such.toml"], "configuration: 'no/such.toml' can't be read: No such file or directory"),
         (["run", "line\nbreak"], "configuration: 'line\\nbreak' given"),
         (["run", "--set", "clusters"], "--set: 'clusters' given; section.key=value is allowed"),
@@ -145,7 +145,7 @@ def test_the_version_is_the_packages(capsys):
 def test_configs_lists_each_by_name_with_what_it_is(capsys):
     assert main(["configs"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["breast-cancer", "digits"]
+    assert [line.split()[0] for line in lines] == ["breast-cancer", "by-hand", "digits"]
     assert "15 clusters merged to 20 members or more; epsilon 1 at delta = 1/size^2" in lines[0]
 
 

@@ -57,7 +57,6 @@ def test_an_address_can_be_bound_beside_the_claim(claimed):
             listener.bind(block.address(index))
 
 
-@pytest.mark.xfail(strict=True, reason="64,000 addresses of a block are valid, fewer than PEERS_PER_BLOCK says")
 def test_the_last_peer_of_a_full_block_has_a_valid_address(claimed):
     host, _ = claimed(PEERS_PER_BLOCK).address(PEERS_PER_BLOCK - 1)
     ipaddress.ip_address(host)

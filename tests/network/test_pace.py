@@ -22,13 +22,19 @@ def test_packed_peers_are_sooner_forked():
     assert pace(3000, "virtual", peers_per_process=100) == pace(3000, "virtual")
 
 
-def test_gossip_and_what_it_fills_follow_a_given_period():
-    assert pace(455).gossip_period == pytest.approx(0.91)
+def test_gossip_and_what_it_fills_follow_a_given_period(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert pace(455).gossip_period == pytest.approx(2.275)
     slow = pace(455, gossip_period=3.0)
     assert slow.gossip_period == 3.0
-    assert slow.join - pace(455).join == pytest.approx(20 * (3.0 - 0.91))
+    assert slow.join - pace(455).join == pytest.approx(9 * (3.0 - 2.275))
     assert slow.report == pace(455).report
     assert pace(455, "virtual").gossip_period == 1.0
+
+
+def test_more_cores_carry_a_faster_gossip(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert pace(455).gossip_period == pytest.approx(455 / 800)
 
 
 def test_deadlines_are_the_ends_of_the_phases():
@@ -42,7 +48,7 @@ def test_deadlines_are_the_ends_of_the_phases():
 
 def test_what_the_configuration_gives_is_kept():
     given = {"exchange": {"deadlines": {"exchange": 3.0, "report": 4}}, "network": {"gossip_period": 0.25}}
-    for engine in ("processes", "virtual"):
+    for engine, left_open in (("processes", (6.25, 6.5)), ("virtual", (5.25, 4.0))):
         chosen = configured(config.from_mapping({"data": {"name": "digits"}, **given}), peers=100, engine=engine)
         assert (chosen.gossip_period, chosen.exchange, chosen.report) == (0.25, 3.0, 4)
-        assert (chosen.join, chosen.closing) == (13.0, 6.5)
+        assert (chosen.join, chosen.closing) == left_open

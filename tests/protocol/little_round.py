@@ -206,12 +206,12 @@ def gathered(number=1, *, members=MEMBERS, opened=OPENED, records=None, **change
     if records is None:
         records = [record(i, opened=opened) for i in members if i != number]
     hand.tell(*records)
-    hand.run(DEADLINES.join + 2.0)
+    hand.run(DEADLINES.join + 3.2)
     assert len(hand.sent(GetRoster)) == 1
     return hand
 
 
-def given(envelope, *, hand=None, now=DEADLINES.join + 2.0, **changes):
+def given(envelope, *, hand=None, now=DEADLINES.join + 3.2, **changes):
     """A gathered peer that got this roster from the learner, at the end of the exchange phase."""
     hand = hand or gathered(**changes)
     hand.answer(hand.sent(GetRoster)[0], RosterReply(envelope), now)

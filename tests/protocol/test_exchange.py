@@ -31,7 +31,7 @@ from protocol.little_round import (
 )
 
 ROSTER = open_roster()
-NOW = DEADLINES.join + 3.0
+NOW = DEADLINES.join + 3.5
 
 
 def exchange(number=1, *, label=0, seed=1, opened_roster=ROSTER):
@@ -386,7 +386,7 @@ INPUTS = st.sampled_from(
         ("close", None, 0),
     ]
 )
-MOMENTS = (0.0, 1.0, DEADLINES.join + 2.0, NOW, DEADLINES.exchange, DEADLINES.closing, DEADLINES.report, 50.0)
+MOMENTS = (0.0, 1.0, DEADLINES.join + 3.2, NOW, DEADLINES.exchange, DEADLINES.closing, DEADLINES.report, 50.0)
 
 
 def shape(machine):
