@@ -234,6 +234,20 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
     return Run(result=result, facts=played.facts, noisy=played.noisy, config=config)
 
 
+def accuracy(config: Config, *, seed: int) -> tuple[Accuracy, list[int]]:
+    """How well models do after a round on the population engine, and the sizes of its clusters. Nothing is accounted.
+
+    Args:
+        config: What to run.
+        seed: Of the study.
+
+    Raises:
+        ConfigurationError: Something is impossible.
+    """
+    prepared = prepare(config, engine="population", seed=seed)
+    return _accuracy(prepared, _population(prepared).noisy), prepared.sizes.tolist()
+
+
 PUBLIC_SEED = 0
 """Of what a deployment does with public data alone: which rows are held out, where KMeans starts."""
 
