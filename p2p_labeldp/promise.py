@@ -25,8 +25,8 @@ from p2p_labeldp.mechanisms import randomized_response
 from p2p_labeldp.network.study import CollectedRoster
 from p2p_labeldp.results import ClusterResult, ViewResult
 
-SEARCHED_SIZE = 150
-"""Members up to which a coalition's epsilon is searched for: half a second."""
+SEARCHED_SIZE = 100
+"""Members up to which a coalition's epsilon is searched for: a quarter of a second."""
 TRIED_SIZE = 1000
 """Members up to which a few values of it are tried: a second or two each."""
 TRIED = (1.0, 1.1, 1.5)
