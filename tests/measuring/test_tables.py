@@ -50,6 +50,8 @@ def test_every_cell_of_coalitions_is_ordered_and_follows_from_its_counts():
     for row in table:
         assert row["epsilon_lower"] <= row["epsilon_with_logs"] <= row["local_epsilon"]
         assert row["epsilon_without_logs"] <= row["epsilon_with_logs"] * (1 + 1e-5)
+        without = row["epsilon_without_logs_at_meaningful_delta"]
+        assert without <= row["epsilon_at_meaningful_delta"] * (1 + 1e-5)
         tally = Tally(
             direction="add",
             hits=int(row["hits"]),
@@ -70,5 +72,7 @@ def test_one_mate_with_logs_undoes_one_over_s_squared_and_is_measured_to():
     assert one["epsilon_with_logs"] == pytest.approx(4.594, abs=1e-3)
     assert one["epsilon_lower"] > alone["epsilon_with_logs"]
     assert one["epsilon_at_meaningful_delta"] <= alone["epsilon_with_logs"]
+    half = by_key[20, 0.1, 10]  # logs matter
+    assert half["epsilon_without_logs_at_meaningful_delta"] < 0.7 * half["epsilon_at_meaningful_delta"]
     group = Coalition(cluster_size=20, colluders=2, flip_probability=0.1)
     assert by_key[20, 0.1, 2]["epsilon_with_logs"] == pytest.approx(coalition.epsilon(group, 1 / 400), rel=1e-5)
