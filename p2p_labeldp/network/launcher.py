@@ -90,6 +90,9 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
         for process in processes:
             process.kill()
             process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
         block.claim.close()
     ended = {fact.peer for fact in events if isinstance(fact, Ended)}
     events += [
