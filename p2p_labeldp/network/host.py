@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
 
 from p2p_labeldp.crypto.identity import SigningKey
@@ -28,7 +29,8 @@ from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
 
-RETRY_SECONDS = 0.5  # between two tries to reach the learner before there is a round
+RETRY_SECONDS = 0.5, 3.0  # between tries to get the manifest, growing: hundreds may wait for a round to open
+RETRY_GROWTH = 1.4
 FIRST_ANSWER_SECONDS = 10.0
 
 Sink = Callable[[Fact], None]
@@ -171,6 +173,7 @@ async def fetch_manifest(
     end = loop.time() + patience
     question = wire.encode(GetManifest(host, port))
     last: Exception | None = None
+    pause, longest = RETRY_SECONDS
     while loop.time() < end:
         try:
             reply = wire.decode(await client.post(key, learner, question, timeout=FIRST_ANSWER_SECONDS))
@@ -181,5 +184,6 @@ async def fetch_manifest(
         else:
             if isinstance(reply, ManifestReply):
                 return reply
-        await asyncio.sleep(RETRY_SECONDS)
+        await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  so that they don't come together
+        pause = min(RETRY_GROWTH * pause, longest)
     raise PeerUnreachable(f"the learner gave no manifest in {patience:g} s: {last}") from last

@@ -8,13 +8,13 @@ from collections.abc import Coroutine, Sequence
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ClockSkew
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
-from p2p_labeldp.facts import Ended, Outcome, Reason, Traffic
+from p2p_labeldp.facts import Ended, Listening, Outcome, Reason, Traffic
 from p2p_labeldp.network.host import Host, Sink, fetch_manifest
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.party import Party
 from p2p_labeldp.protocol.manifest import open_manifest
 
-PATIENCE_SECONDS = 60.0  # for a learner that is busy or not there yet
+PATIENCE_SECONDS = 600.0  # for a learner that is busy, or not there yet, or has not opened its round
 
 
 async def run_peers(parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Event | None = None) -> None:
@@ -34,6 +34,7 @@ async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: async
     host = Host(key=key, client=client, sink=sink)
     try:
         await host.listen(party.host, party.port)
+        sink(Listening(peer=party.name))
         reply = await fetch_manifest(
             client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS
         )

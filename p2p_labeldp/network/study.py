@@ -33,6 +33,20 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     gossip_period: float
     study: bool
 
+    def slowed(self, factor: float) -> Terms:
+        """The same with every phase ``factor`` times as long, for a machine that is busy."""
+        d = self.deadlines
+        return msgspec.structs.replace(
+            self,
+            deadlines=Deadlines(
+                join=factor * d.join,
+                exchange=factor * d.exchange,
+                closing=factor * d.closing,
+                report=factor * d.report,
+            ),
+            gossip_period=factor * self.gossip_period,
+        )
+
     def manifest(self, *, round_key: bytes, opened: float) -> Manifest:
         """The manifest of a round that opens now."""
         return Manifest(
@@ -62,6 +76,7 @@ class Study:
         neighbours: First contacts of each peer, as ordinals.
         seed: Every coin's.
         peers_per_process: For the engine that has processes.
+        slow_down: Whether that engine may lengthen the phases on a machine that it finds busy.
     """
 
     terms: Terms
@@ -70,6 +85,7 @@ class Study:
     neighbours: list[list[int]]
     seed: int
     peers_per_process: int = 1
+    slow_down: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
