@@ -1,7 +1,9 @@
 """The label ledger: one label, one release, whoever the learner is and whatever the clustering.
 
-A label is spent when its flipped value is recorded, before the first answer leaves; there is no way back. Its entries
-are the ``Flipped`` facts themselves, so what was spent and what was flipped cannot disagree.
+A label is spent when its flipped value is recorded, before the first answer leaves; there is no way back. A label that
+nobody asked for is spent when the exchange ends: else the learner would see, by who comes to its next round, whom
+nobody asked, and so whose label is in no report. The entries are the ``Flipped`` facts themselves, so what was spent
+and what was flipped cannot disagree.
 
     same label, asked for in            becomes
     the same round and roster           the same flipped value again: a restart costs nothing

@@ -479,7 +479,7 @@ class Peer(Machine):
         return answer
 
     def _spend(self, now: float) -> None:
-        """The label is spent before the first answer leaves, and once."""
+        """The label is spent before the first answer leaves, or at the latest with the exchange; and once."""
         accepted = self._my.roster
         if self._ledger.holds(self._example.label_id, **self._place_of(accepted)):
             return
@@ -508,6 +508,7 @@ class Peer(Machine):
         self.clear_alarm("ask")
         exchange = self._my.exchange
         exchange.deadline()
+        self._spend(now)  # unasked too: who comes to the next round with an unspent label would tell that nobody asked
         self.persist(Ready(peer=self.name, at=now, holding=exchange.holding))
         self._my.closing.declare(holding=exchange.holding)
         self._gossip.full_pace(now, within=self._deadlines.closing - now)

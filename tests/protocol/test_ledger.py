@@ -97,6 +97,16 @@ def test_the_label_is_recorded_as_spent_before_the_first_answer_and_once():
     assert kinds == [Flipped, Answered, Answered]
 
 
+def test_a_label_that_nobody_asked_for_is_spent_when_the_exchange_ends():
+    ledger = Ledger()
+    hand = given(roster(), hand=gathered(ledger=ledger))
+    hand.run(DEADLINES.exchange - 0.1)
+    assert ledger.flipped("1") is None
+    hand.run(DEADLINES.exchange)
+    assert len(hand.persisted(Flipped)) == 1
+    assert ledger.flipped("1") is not None
+
+
 def test_a_refused_ask_spends_nothing():
     ledger = Ledger()
     hand = given(roster(), hand=gathered(ledger=ledger))
