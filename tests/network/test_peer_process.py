@@ -7,6 +7,7 @@ import asyncio
 import sqlite3
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Answered, Asked, Ended, Flipped, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
+from p2p_labeldp.network import peer_process
 from p2p_labeldp.network.host import Host
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.learner_process import serve
 from p2p_labeldp.network.party import Party
 from p2p_labeldp.network.peer_process import run_peers
-from p2p_labeldp.network.store import open_beside
+from p2p_labeldp.network.store import Store, open_beside
 from p2p_labeldp.network.study import Terms
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.processes
 
 LEARNER = Keys(b"L" * 32)
 REPORTED, SPENT = (Outcome.REPORTED, None), (Outcome.REFUSED, Reason.LABEL_SPENT)
-POLICY = (Outcome.REFUSED, Reason.POLICY)
+POLICY, SKEW = (Outcome.REFUSED, Reason.POLICY), (Outcome.FAILED, Reason.CLOCK_SKEW)
 
 
 def terms(**changes):
@@ -203,3 +205,31 @@ async def test_a_manifest_that_is_not_the_learners_is_refused_though_the_learner
             await host.close()
     assert [(fact.outcome, fact.reason) for fact in facts if isinstance(fact, Ended)] == [POLICY] * 3
     assert {fact.about.partition(": ")[0] for fact in facts if isinstance(fact, Rejected)} == {"policy"}
+
+
+@pytest.mark.parametrize(("off", "expected"), [(6.0, REPORTED), (-600.0, SKEW), (600.0, SKEW)])
+async def test_a_clock_a_little_off_takes_part_and_one_far_off_fails_with_its_reason(
+    tmp_path, monkeypatch, off, expected
+):
+    monkeypatch.setattr(peer_process, "HttpClient", partial(HttpClient, wall_clock=lambda: time.time() + off))
+    ends, _, _ = await play(tmp_path, keep=None)
+    assert ends == [expected] * 3
+
+
+async def test_a_state_that_can_not_be_written_ends_the_round_as_failed_and_its_label_does_not_leave(
+    tmp_path, monkeypatch
+):
+    spent = Store.__call__
+
+    def full(self, fact):
+        if self.path.name == "0.key.state" and isinstance(fact, Flipped):
+            raise OSError(28, "No space left on device")
+        spent(self, fact)
+
+    monkeypatch.setattr(Store, "__call__", full)
+    ends, facts, collected = await play(tmp_path)
+    assert (Outcome.FAILED, Reason.CRASHED) in ends
+    assert len(ends) == 3
+    me = Keys(randomness.Secret(bytes(32)).identity()).peer_id.hex()
+    assert not [fact for fact in facts if isinstance(fact, Answered) and fact.peer == me]
+    assert collected.reports == ()  # three of three have to hold an answer
