@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 import p2p_labeldp
-from p2p_labeldp.cli import configs, examples, keygen, learner, peer, run
+from p2p_labeldp.cli import configs, examples, keygen, learner, manifest, peer, run
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
 
 NAME = "p2p-labeldp"
@@ -43,6 +43,7 @@ app.command("configs", help=configs.HELP)(configs.command)
 app.command("learner", help=learner.HELP)(learner.command)
 app.command("peer", help=peer.HELP)(peer.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
+app.add_typer(manifest.app, name="manifest")
 app.command("examples", help=examples.HELP)(examples.command)
 
 

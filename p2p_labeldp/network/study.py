@@ -18,6 +18,7 @@ from p2p_labeldp.facts import Fact
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import Deadlines, Manifest
+from p2p_labeldp.protocol.policy import Policy
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +78,7 @@ class Study:
         seed: Every coin's.
         peers_per_process: For the engine that has processes.
         slow_down: Whether that engine may lengthen the phases on a machine that it finds busy.
+        policy: The limits of every peer; the usual ones of a peer if not given.
     """
 
     terms: Terms
@@ -86,6 +88,7 @@ class Study:
     seed: int
     peers_per_process: int = 1
     slow_down: bool = False
+    policy: Policy | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -116,6 +119,7 @@ class PeerSpec(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...]
     learner: Where
     contacts: tuple[Where, ...]
+    policy: Policy | None = None
 
 
 def peer_specs(study: Study, *, ids: list[bytes], places: list[tuple[str, int]], learner: Where) -> list[PeerSpec]:
@@ -132,6 +136,7 @@ def peer_specs(study: Study, *, ids: list[bytes], places: list[tuple[str, int]],
             classes=study.terms.classes,
             learner=learner,
             contacts=tuple(everyone[j] for j in study.neighbours[i]),
+            policy=study.policy,
         )
         for i in range(len(study))
     ]
