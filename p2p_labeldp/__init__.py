@@ -15,7 +15,9 @@ From the bottom up; a module imports only from those before it:
   the same round as arrays; what is fitted to the reports; what can be observed, lower bounds, never from the accountant
 - ``network``: how bytes move and time passes: in memory, or between processes
 - ``results``: one run's result and the directory that keeps it
+- ``promise``: what a round guarantees each cluster, and who learns what
 - ``experiment``, ``reports``: from a configuration to a result; results and facts made readable
+- ``measuring``: privacy and accuracy against cluster size
 - ``cli``: the commands
 
 The names below are imported when they are first used, so that importing the package costs next to nothing.

@@ -4,6 +4,9 @@ Two steps. :func:`prepare` does all that can find the configuration impossible a
 round. The engines are given the same features, labels, clustering, flips and seed, and what they give back is treated
 alike: the population engine takes the place of a network, of nothing else.
 
+The population engine alone also plays ``exchange.kind = "permute"``, the trusted shuffler that resampling is compared
+with; ``promise`` says how its flip is planned and what it guarantees.
+
 Labels reach the engine, where each becomes one peer's own, and the two yardsticks of accuracy. Clustering, topology and
 planning see features and sizes only.
 """
@@ -14,7 +17,6 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any, Protocol
 
@@ -23,15 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 import p2p_labeldp
-from p2p_labeldp import clustering, datasets, population, randomness, topology
-from p2p_labeldp.accounting import planning
+from p2p_labeldp import clustering, datasets, population, promise, randomness, topology
+from p2p_labeldp.accounting.views import PERMUTE
 from p2p_labeldp.config import Config, Deadlines, config_hash
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
-from p2p_labeldp.mechanisms import randomized_response
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
 from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
@@ -40,7 +41,7 @@ from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
 from p2p_labeldp.protocol.roster import plan_for
 from p2p_labeldp.randomness import Secret
-from p2p_labeldp.results import Accuracy, ClusterResult, Noisy, Result, count_outcomes
+from p2p_labeldp.results import Accuracy, Noisy, Result, count_outcomes
 
 ENGINES = ("processes", "virtual", "population")
 _GRAPH_PEERS = 20_000
@@ -136,7 +137,7 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
     began = time.monotonic()
     check_engine(engine)
     randomness.check_seed(seed)
-    _check_supported(config)
+    _check_supported(config, engine)
     split = datasets.load(config.data.name, seed=seed, test_share=config.data.test_share, peers=config.data.peers)
     if len(split.label_space) != 2:
         raise ConfigurationError(
@@ -208,12 +209,14 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
     learning = time.monotonic()
     accuracy = _accuracy(prepared, played.noisy)
     accounting = time.monotonic()
-    clusters = [_promise(roster, config, len(prepared.split.label_space)) for roster in played.rosters]
+    clusters = promise.of_clusters(played.rosters, config, len(prepared.split.label_space))
+    views = promise.of_views(played.rosters, clusters, config)
     ended = time.monotonic()
     result = Result(
         peers=len(prepared.study),
         outcomes=played.outcomes,
         clusters=clusters,
+        views=views,
         accuracy=accuracy,
         seconds={
             "prepare": prepared.seconds,
@@ -230,6 +233,20 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
         reports=played.noisy.reports() if config.output.reports else None,
     )
     return Run(result=result, facts=played.facts, noisy=played.noisy, config=config)
+
+
+def accuracy(config: Config, *, seed: int) -> tuple[Accuracy, list[int]]:
+    """How well models do after a round on the population engine, and the sizes of its clusters. Nothing is accounted.
+
+    Args:
+        config: What to run.
+        seed: Of the study.
+
+    Raises:
+        ConfigurationError: Something is impossible.
+    """
+    prepared = prepare(config, engine="population", seed=seed)
+    return _accuracy(prepared, _population(prepared).noisy), prepared.sizes.tolist()
 
 
 PUBLIC_SEED = 0
@@ -277,10 +294,12 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
     members = sum(roster.size for roster in collected.rosters)
     counts = {Outcome.REPORTED.value: len(noisy.labels), Outcome.UNREACHABLE.value: members - len(noisy.labels)}
     traffic = [fact for fact in heard if isinstance(fact, Traffic)]
+    clusters = promise.of_clusters(collected.rosters, config, len(prepared.split.label_space))
     result = Result(
         peers=members,
         outcomes={name: count for name, count in counts.items() if count},
-        clusters=[_promise(roster, config, len(prepared.split.label_space)) for roster in collected.rosters],
+        clusters=clusters,
+        views=promise.of_views(collected.rosters, clusters, config),
         accuracy=Accuracy(private=_trained(prepared, noisy), non_private=None, majority=None),
         seconds={"total": time.monotonic() - began},
         messages=sum(fact.messages for fact in traffic),
@@ -304,10 +323,12 @@ def versions() -> dict[str, str]:
     return {"p2p_labeldp": p2p_labeldp.__version__, "python": platform.python_version(), **found}
 
 
-def _check_supported(config: Config) -> None:
-    if config.exchange.kind != "resample":
+def _check_supported(config: Config, engine: str) -> None:
+    if config.exchange.kind == PERMUTE and engine != "population":
         raise ConfigurationError(
-            f"{config.exchange.kind!r} given; 'resample' is what the engines run", field="exchange.kind"
+            f"{PERMUTE!r} given; 'resample' is what peers can do, a trusted shuffler exists on the population engine"
+            " only",
+            field="exchange.kind",
         )
     for name in ("epsilon", "local_epsilon", "colluders", "colluder_epsilon"):
         # Better no run than one that a limit was set for and not kept.
@@ -372,14 +393,17 @@ def _launcher() -> Any:
 
 def _population(prepared: Prepared) -> _Round:
     """The round as arrays. A cluster below the minimum abstains, as its peers would on a network."""
-    terms, study = prepared.study.terms, prepared.study
+    terms, study, exchange = prepared.study.terms, prepared.study, prepared.config.exchange.kind
     began = time.monotonic()
     rosters = []
     for cluster, size in enumerate(prepared.sizes.tolist()):
-        plan = plan_for(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+        if exchange == PERMUTE:
+            plan = promise.plan_for_permutation(size, terms.target_epsilon, terms.flip_probability)
+        else:
+            plan = plan_for(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
         rosters.append(CollectedRoster(cluster, size, plan.flip_probability, plan.delta, plan.holding_minimum))
     flips = [roster.flip_probability for roster in rosters]
-    played = population.play(study.labels, prepared.clusters, flips, seed=study.seed)
+    played = population.play(study.labels, prepared.clusters, flips, seed=study.seed, exchange=exchange)
     taking_part = (prepared.sizes >= terms.minimum_size)[prepared.clusters]
     reporters = np.flatnonzero(taking_part)
     counts = {Outcome.REPORTED.value: len(reporters), Outcome.ABSTAINED.value: len(taking_part) - len(reporters)}
@@ -435,25 +459,3 @@ def _accuracy(prepared: Prepared, noisy: Noisy) -> Accuracy:
         non_private=_measured(prepared, split.train_features, split.train_labels),
         majority=erm.majority(split.train_labels, split.test_labels, label_space=split.label_space),
     )
-
-
-def _promise(roster: CollectedRoster, config: Config, num_classes: int) -> ClusterResult:
-    """The guarantee of a roster, worked out from its size, its holding minimum and its flip."""
-    f, target = roster.flip_probability, config.mechanism.target_epsilon
-    return ClusterResult(
-        id=roster.cluster,
-        size=roster.size,
-        flip_probability=f,
-        epsilon=_epsilon(roster.size, roster.holding_minimum, f, roster.delta, target),
-        delta=roster.delta,
-        local_epsilon=randomized_response.local_epsilon(f, num_classes),
-    )
-
-
-@lru_cache(maxsize=1024)
-def _epsilon(size: int, holding_minimum: int, flip_probability: float, delta: float, target: float | None) -> float:
-    """The roster's epsilon. The search for it ends up to 1e-6 of itself too high; the target, if it holds, is exact."""
-    found = planning.roster_epsilon(size, holding_minimum, flip_probability, delta)
-    if target is not None and planning.roster_fits(size, holding_minimum, flip_probability, target, delta):
-        return min(found, target)
-    return found

@@ -57,6 +57,21 @@ class ClusterResult(msgspec.Struct, frozen=True, kw_only=True):
     """ln((1 - f)/f): against a learner with everybody else on its side, at delta = 0."""
 
 
+class ViewResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one party can learn of a label, in the worst of the clusters."""
+
+    view: str
+    """``learner`` (alone), ``learner+1`` (with a mate that follows the protocol and keeps logs), ``learner+all`` (with
+    everyone else), ``mates`` (without the learner)."""
+    epsilon: float
+    """Upper bound at ``delta``; infinite without privacy."""
+    delta: float
+    """Where ``epsilon`` holds: 1/s^2 for the learner alone; for a coalition the probability of its asking the victim
+    comes on top."""
+    method: str
+    """How it was found; ``bound`` where it may be more than is learnt."""
+
+
 class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     """Share of held-out rows that a model labels rightly."""
 
@@ -85,6 +100,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the round ended, for how many peers; outcomes that nobody had are left out."""
     clusters: list[ClusterResult]
     """By id, those that got a roster."""
+    views: list[ViewResult]
+    """Who learns what, whichever the cluster; empty if none got a roster."""
     accuracy: Accuracy
     """Of the models."""
     seconds: dict[str, float]

@@ -10,6 +10,7 @@ import pytest
 
 import p2p_labeldp
 from p2p_labeldp import clustering, config, experiment
+from p2p_labeldp.accounting import shuffle
 from p2p_labeldp.accounting.planning import holding_minimum, plan_roster, roster_epsilon
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.experiment import prepare, run
@@ -116,6 +117,63 @@ def test_without_a_report_there_is_no_model(engine):
     assert done.result.accuracy.private is None
     assert done.result.accuracy.non_private > done.result.accuracy.majority > 0.5
     assert done.noisy.features.shape == (0, 30)
+
+
+# --- a trusted shuffler ---------------------------------------------------------------------------------------------
+
+
+def test_a_permutation_with_a_given_flip_carries_the_shuffles_epsilon():
+    flip = ("mechanism.flip_probability=0.1",)
+    done = run(small("exchange.kind=permute", *flip), engine="population", seed=0).result
+    for cluster in done.clusters:
+        found = shuffle.epsilon(cluster_size=cluster.size, flip_probability=0.1, delta=1 / cluster.size**2)
+        assert (cluster.flip_probability, cluster.delta) == (0.1, 1 / cluster.size**2)
+        assert cluster.epsilon == found
+        assert cluster.epsilon <= cluster.local_epsilon
+    assert done.views[0].epsilon == max(cluster.epsilon for cluster in done.clusters)
+    assert done.views[0].method.startswith("exact: permutation")
+
+
+def test_a_permutation_is_planned_by_the_shuffles_own_epsilon():
+    c = small("mechanism.target_epsilon=0.8", "exchange.kind=permute")
+    done = run(c, engine="population", seed=0).result
+    for cluster in done.clusters:
+        held = shuffle.epsilon(
+            cluster_size=cluster.size, flip_probability=cluster.flip_probability, delta=cluster.delta
+        )
+        missed = shuffle.epsilon(
+            cluster_size=cluster.size, flip_probability=cluster.flip_probability * 0.999, delta=cluster.delta
+        )
+        assert held == cluster.epsilon <= 0.8 < missed
+    resampled = run(small("mechanism.target_epsilon=0.8", "mechanism.tolerated_loss=0"), engine="population", seed=0)
+    for permuted, other in zip(done.clusters, resampled.result.clusters, strict=True):
+        assert permuted.flip_probability > other.flip_probability  # a shuffle is the dearer of the two
+
+
+def test_in_a_permutation_each_peer_serves_one_asker_and_in_resampling_not():
+    for kind, once in (("permute", True), ("resample", False)):
+        facts = run(small(f"exchange.kind={kind}"), engine="population", seed=0).facts
+        served = [fact.mate for fact in facts if isinstance(fact, Asked)]
+        assert len(served) == 60
+        assert (sorted(served) == list(range(60))) is once
+
+
+# --- who learns what ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["population", "virtual"])
+def test_every_result_says_who_learns_what_in_the_worst_cluster(engine):
+    done = run(small(), engine=engine, seed=0).result
+    alone, one, everyone, mates = done.views
+    assert [view.view for view in done.views] == ["learner", "learner+1", "learner+all", "mates"]
+    assert alone.epsilon == max(cluster.epsilon for cluster in done.clusters)
+    assert alone.delta == max(cluster.delta for cluster in done.clusters)
+    assert everyone.epsilon == max(cluster.local_epsilon for cluster in done.clusters)
+    assert (everyone.delta, mates.epsilon, mates.delta) == (0, 0, 0)
+    assert one.delta > max(1 / cluster.size * (1 - cluster.flip_probability) for cluster in done.clusters)
+    assert 0 < one.epsilon < everyone.epsilon
+    assert alone.method.startswith("exact: resampling")
+    assert alone.method.endswith(f"worst of {len(done.clusters)} disjoint clusters")
 
 
 def test_reports_are_listed_only_when_asked_for():
@@ -232,7 +290,6 @@ def test_an_interrupt_passes_through(monkeypatch):
         (["clusters.minimum_size=61"], "clusters.minimum_size: 61 given; 1 to 60"),
         (["topology.kind=file", "topology.path=/nonexistent"], "topology.path: '/nonexistent' can't be read"),
         (["data.peers=56", "clusters.count=2", "topology.degree=1"], "topology.degree: 1 given for 56 peers"),
-        (["exchange.kind=permute"], "exchange.kind: 'permute' given; 'resample' is"),
         (["policy.epsilon=1"], "policy.epsilon: 1.0 given; no engine enforces"),
         (["policy.colluders=2"], "policy.colluders: 2 given; no engine enforces"),
     ],
@@ -243,6 +300,17 @@ def test_an_impossible_experiment_is_refused_before_anything_starts(monkeypatch,
     with pytest.raises(ConfigurationError) as caught:
         run(small(*overrides), engine=engine, seed=0)
     assert str(caught.value).startswith(line)
+
+
+@pytest.mark.parametrize("engine", ["processes", "virtual"])
+def test_a_permutation_is_refused_where_peers_talk(monkeypatch, engine):
+    monkeypatch.setattr(experiment, "_launcher", lambda: pytest.fail("the launcher was asked"))
+    with pytest.raises(ConfigurationError) as caught:
+        run(small("exchange.kind=permute"), engine=engine, seed=0)
+    assert str(caught.value) == (
+        "exchange.kind: 'permute' given; 'resample' is what peers can do, a trusted shuffler exists on the population"
+        " engine only"
+    )
 
 
 def test_a_graph_in_two_parts_is_refused(tmp_path):

@@ -18,6 +18,7 @@ from p2p_labeldp.results import (
     Noisy,
     ReportedLabel,
     Result,
+    ViewResult,
     claimed,
     count_outcomes,
     from_json,
@@ -31,6 +32,7 @@ RESULT = Result(
     peers=3,
     outcomes={"reported": 2, "failed": 1},
     clusters=[CLUSTER],
+    views=[ViewResult(view="learner", epsilon=1.0, delta=1 / 9, method="exact")],
     accuracy=Accuracy(private=0.5, non_private=None, majority=None),
     seconds={"prepare": 0.25, "total": 1.5},
     messages=None,
@@ -52,9 +54,11 @@ CONFIG = config.from_mapping({"data": {"name": "digits"}})
 def test_the_object_has_the_keys_scripts_rely_on_and_no_others():
     told = json.loads(to_json(RESULT))
     assert list(told) == [
-        "peers", "outcomes", "clusters", "accuracy", "seconds", "messages", "bytes", "config_hash", "seed", "versions",
+        "peers", "outcomes", "clusters", "views", "accuracy", "seconds", "messages", "bytes", "config_hash",
+        "seed", "versions",
     ]  # fmt: skip
     assert list(told["clusters"][0]) == ["id", "size", "flip_probability", "epsilon", "delta", "local_epsilon"]
+    assert told["views"] == [{"view": "learner", "epsilon": 1.0, "delta": 1 / 9, "method": "exact"}]
     assert told["accuracy"] == {"private": 0.5, "non_private": None, "majority": None}
     assert told["messages"] is told["bytes"] is told["seed"] is None
     with_reports = msgspec.structs.replace(RESULT, reports=NOISY.reports())
@@ -66,10 +70,13 @@ def test_the_object_has_the_keys_scripts_rely_on_and_no_others():
 
 def test_infinity_is_a_string_and_comes_back_as_a_number():
     endless = msgspec.structs.replace(
-        RESULT, clusters=[msgspec.structs.replace(CLUSTER, epsilon=math.inf, local_epsilon=math.inf)]
+        RESULT,
+        clusters=[msgspec.structs.replace(CLUSTER, epsilon=math.inf, local_epsilon=math.inf)],
+        views=[msgspec.structs.replace(RESULT.views[0], epsilon=math.inf)],
     )
     text = to_json(endless)
     assert json.loads(text)["clusters"][0]["epsilon"] == json.loads(text)["clusters"][0]["local_epsilon"] == "inf"
+    assert json.loads(text)["views"][0]["epsilon"] == "inf"
     assert "Infinity" not in text
     assert from_json(text) == endless
 

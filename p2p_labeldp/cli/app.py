@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 import p2p_labeldp
-from p2p_labeldp.cli import configs, examples, keygen, learner, manifest, peer, run
+from p2p_labeldp.cli import configs, examples, keygen, learner, manifest, measure, peer, run
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
 
 NAME = "p2p-labeldp"
@@ -39,6 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run", help=run.HELP)(run.command)
+app.command("measure", help=measure.HELP)(measure.command)
 app.command("configs", help=configs.HELP)(configs.command)
 app.command("learner", help=learner.HELP)(learner.command)
 app.command("peer", help=peer.HELP)(peer.command)

@@ -13,10 +13,16 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from p2p_labeldp.results import ClusterResult, Result
+from p2p_labeldp.results import ClusterResult, Result, ViewResult
 
 STUDY = "study: no privacy for these labels"
 SCOPE = "protects labels, not features"
+VIEWS = {
+    "learner": "learner alone",
+    "learner+1": "learner with 1 mate",
+    "learner+all": "learner with everyone",
+    "mates": "mates alone",
+}
 
 
 def show(result: Result, *, title: str, file: IO[str]) -> None:
@@ -29,7 +35,8 @@ def render(result: Result, *, title: str) -> RenderableType:
     parts: list[RenderableType] = [Text(title, style="bold")]
     if result.study:
         parts.append(Text(f"{STUDY} (whoever knows seed {result.seed} knows every flip)", style="bold red"))
-    parts += [Text(), _summary(result), Text(), Text(SCOPE, style="bold"), _clusters(result.clusters)]
+    parts += [Text(), _summary(result), Text(), _views(result.views), Text()]
+    parts += [Text(SCOPE, style="bold"), _clusters(result.clusters)]
     if any(math.isinf(cluster.epsilon) for cluster in result.clusters):
         parts.append(Text("inf: no privacy at this flip probability", style="bold red"))
     return Group(*parts)
@@ -48,6 +55,15 @@ def _summary(result: Result) -> Text:
         size = "" if result.bytes is None else f", {result.bytes / 1e6:,.1f} MB"
         rows["messages"] = f"{result.messages:,}{size}"
     return Text("\n".join(f"{name:<10}{value}" for name, value in rows.items()))
+
+
+def _views(views: list[ViewResult]) -> Text:
+    """Who learns what, the worst of all clusters. Lines, since a table would cut the method to a terminal's width."""
+    rows = [("who learns what", "epsilon", "at delta", "how it is known")]
+    for view in views:
+        delta = "0" if view.delta == 0 else digits_up(view.delta)
+        rows.append((VIEWS.get(view.view, view.view), places_up(view.epsilon), delta, view.method))
+    return Text("\n".join(f"{who:<21}  {epsilon:>7}  {delta:>8}  {method}" for who, epsilon, delta, method in rows))
 
 
 def _clusters(clusters: list[ClusterResult]) -> Table:

@@ -34,11 +34,14 @@ def test_the_object_is_all_there_is_on_stdout(capsys, engine):
     assert err == STUDY + "\n"
     said = json.loads(out)
     assert set(said) == {
-        "peers", "outcomes", "clusters", "accuracy", "seconds", "messages", "bytes", "config_hash", "seed", "versions",
+        "peers", "outcomes", "clusters", "views", "accuracy", "seconds", "messages", "bytes", "config_hash",
+        "seed", "versions",
     }  # fmt: skip
     assert (said["peers"], said["outcomes"], said["seed"]) == (60, {"reported": 60}, 5)
     assert sum(cluster["size"] for cluster in said["clusters"]) == 60
     assert set(said["clusters"][0]) == {"id", "size", "flip_probability", "epsilon", "delta", "local_epsilon"}
+    assert [set(view) for view in said["views"]] == [{"view", "epsilon", "delta", "method"}] * 4
+    assert [view["view"] for view in said["views"]] == ["learner", "learner+1", "learner+all", "mates"]
     assert all(0.99 < cluster["epsilon"] <= 1 < cluster["local_epsilon"] for cluster in said["clusters"])
     assert set(said["accuracy"]) == {"private", "non_private", "majority"}
     assert "total" in said["seconds"]
@@ -48,7 +51,7 @@ def test_the_object_is_all_there_is_on_stdout(capsys, engine):
 
 def test_the_engines_report_the_same(capsys):
     by_engine = [result(capsys, "--set", "output.reports=true", engine=engine) for engine in ("population", "virtual")]
-    for key in ("reports", "accuracy", "clusters", "outcomes", "config_hash"):
+    for key in ("reports", "accuracy", "clusters", "views", "outcomes", "config_hash"):
         assert by_engine[0][key] == by_engine[1][key]
     assert [report["peer"] for report in by_engine[0]["reports"]] == list(range(60))
     assert set(by_engine[0]["reports"][0]) == {"peer", "cluster", "label"}
@@ -74,6 +77,10 @@ def test_the_table_ends_with_what_is_promised(capsys):
     lines = out.splitlines()
     assert lines[:2] == ["breast-cancer on the population engine", STUDY]
     scope = lines.index("protects labels, not features")
+    views = lines.index(next(line for line in lines if line.startswith("who learns what")))
+    assert [line.split("  ")[0] for line in lines[views + 1 : scope - 1]] == [
+        "learner alone", "learner with 1 mate", "learner with everyone", "mates alone",
+    ]  # fmt: skip
     assert lines[scope + 1].split() == ["cluster", "size", "flip", "epsilon", "at", "delta", "local", "epsilon"]
     assert [line.split()[0] for line in lines[scope + 2 :]] == [str(i) for i in range(len(lines) - scope - 2)]
     assert "60 peers in" in err

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from p2p_labeldp.reports import table
-from p2p_labeldp.results import Accuracy, ClusterResult, Result
+from p2p_labeldp.results import Accuracy, ClusterResult, Result, ViewResult
 
 RESULT = Result(
     peers=1455,
@@ -18,6 +18,12 @@ RESULT = Result(
             id=0, size=25, flip_probability=0.051912, epsilon=0.9999976, delta=0.0016, local_epsilon=2.9048973
         ),
         ClusterResult(id=1, size=9, flip_probability=0.1, epsilon=1.2340001, delta=1 / 81, local_epsilon=2.1972246),
+    ],
+    views=[
+        ViewResult(view="learner", epsilon=1.2340001, delta=1 / 81, method="exact"),
+        ViewResult(view="learner+1", epsilon=1.125, delta=0.1123457, method="bound"),
+        ViewResult(view="learner+all", epsilon=2.9048973, delta=0.0, method="local"),
+        ViewResult(view="mates", epsilon=0.0, delta=0.0, method="encryption"),
     ],
     accuracy=Accuracy(private=0.9649, non_private=0.9912, majority=0.6228),
     seconds={"prepare": 1.234, "join": 26.0, "total": 61.0},
@@ -45,6 +51,12 @@ def test_the_table_says_everything_in_plain_lines():
         "accuracy  private 0.965, non-private 0.991, majority 0.623",
         "seconds   prepare 1.2, join 26.0, total 61.0",
         "messages  39,123, 12.3 MB",
+        "",
+        "who learns what        epsilon  at delta  how it is known",
+        "learner alone            1.235   1.24e-2  exact",
+        "learner with 1 mate      1.125   1.13e-1  bound",
+        "learner with everyone    2.905         0  local",
+        "mates alone              0.000         0  encryption",
         "",
         "protects labels, not features",
         "cluster  size      flip  epsilon  at delta  local epsilon",
@@ -77,6 +89,7 @@ def test_both_epsilons_are_set_in_the_same_type():
     console = Console(file=file, force_terminal=True, color_system="truecolor", highlight=False, width=100)
     console.print(table.render(RESULT, title="x"))
     rows = [line for line in file.getvalue().splitlines() if "1.60e-3" in line or "local epsilon" in line]
+    rows = [row for row in rows if "learner" not in row]
     assert len(rows) == 2
     assert not any("\x1b" in row for row in rows)  # plain, the one as the other
     assert "\x1b" in file.getvalue()
