@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli.answers import answer, check_colluders, check_size, delta_of, refusing
+from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def _resampling_record(
     size = check_size(asked["cluster_size"])
     points = [check_epsilon(epsilon) for epsilon in epsilons]
     at = delta_of(size, delta)
+    check_flip(asked["flip_probability"])
     _check_affordable(asked)
     if colluders is None:
         colluders = _unasked_colluders(asked)

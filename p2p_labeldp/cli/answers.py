@@ -33,6 +33,7 @@ OPTIONS = {
 
 MAX_CLUSTER_SIZE = 10**7
 """The largest cluster takes the accountant about 20 s."""
+LEAST_FLIP = 1e-300
 
 
 @contextmanager
@@ -77,6 +78,13 @@ def check_size(size: int) -> int:
     if not 1 <= size <= MAX_CLUSTER_SIZE:
         raise ConfigurationError(f"{size} given; 1 to {MAX_CLUSTER_SIZE} are possible", field="cluster_size")
     return size
+
+
+def check_flip(flip: float) -> float:
+    """Zero, or enough above it that products with it keep their digits; the library knows the other limits."""
+    if 0 < flip < LEAST_FLIP:
+        raise ConfigurationError(f"{flip} given; 0, or {LEAST_FLIP} and above, is possible", field="flip_probability")
+    return flip
 
 
 def check_colluders(colluders: int, size: int) -> int:

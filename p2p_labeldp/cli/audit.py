@@ -74,7 +74,7 @@ def command(
         return
     from p2p_labeldp.reports import answers
 
-    answer(record, *answers.audited(record), as_json=False)
+    answer(record, *answers.audited(record, failed=found["failed"], threshold=found["threshold"]), as_json=False)
 
 
 def _progress(trials: int, clock: Callable[[], float] = time.monotonic) -> Callable[[int], None]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli.answers import answer, check_colluders, check_size, delta_of, refusing
+from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
 from p2p_labeldp.errors import ConfigurationError
 
 HELP = """Find the least flip probability that holds a target, or the least cluster for a flip probability.
@@ -45,7 +45,7 @@ def command(
         if flip is not None:
             if local_epsilon is not None or colluders or tolerated_loss is not None:
                 raise ConfigurationError("with it only --epsilon and --delta are possible", field="--flip")
-            record, at = _size(flip, epsilon, delta)
+            record, at = _size(check_flip(flip), epsilon, delta)
         else:
             assert cluster_size is not None
             record, at = _flip(cluster_size, epsilon, local_epsilon, colluders, delta, tolerated_loss)

@@ -6,7 +6,7 @@ What is promised is rounded up, and what was measured, a lower bound, down.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
@@ -47,13 +47,14 @@ def planned(record: Mapping[str, Any], *, delta: float) -> list[RenderableType]:
     return [paired(rows)]
 
 
-def audited(record: Mapping[str, Any]) -> list[RenderableType]:
-    """Of ``audit``."""
+def audited(record: Mapping[str, Any], *, failed: Sequence[str], threshold: float) -> list[RenderableType]:
+    """Of ``audit``: the verdict names the checks below the threshold, the worst first."""
     lower = Decimal(record["epsilon_lower"]).quantize(Decimal("0.001"), rounding=ROUND_FLOOR)
     facts = {
         "measured": f"epsilon is at least {lower} at delta {small(record['delta'])},"
         f" confidence {record['confidence']:g}; a lower bound, no guarantee",
-        "verdict": record["verdict"],
+        "verdict": ": ".join(filter(None, (record["verdict"], ", ".join(failed)))),
+        "threshold": f"{threshold:.3g}, of each p-value",
     }
     checks = columns("check", "p-value", left=("check",))
     for name, p_value in record["conformance"].items():

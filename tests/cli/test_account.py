@@ -163,6 +163,12 @@ def test_a_tiny_delta_is_no_zero_and_a_large_epsilon_no_overflow(capsys, size):
     assert record["profile"][1]["delta"] > 0
 
 
+def test_the_least_flip_is_answered_without_a_warning(capsys):
+    record = resampling(capsys, 5, 1e-300, "--delta", "0", "--epsilon", "800", "--epsilon", "0")
+    assert 600 < record["epsilon"] < record["local_epsilon"] < 700
+    assert [point["delta"] for point in record["profile"]] == [0.0, pytest.approx(1 - 0.8**5, abs=1e-9)]
+
+
 @pytest.mark.parametrize("size", [10, 1_000_000])
 def test_a_tiny_flip_hides_little_but_not_nothing(capsys, size):
     record = resampling(capsys, size, 1e-12)
@@ -182,6 +188,7 @@ def test_a_cluster_of_one_is_the_local_guarantee_at_a_delta(capsys):
         (["--flip", "inf"], "--flip: inf given"),
         (["--flip", "-0.1"], "--flip: -0.1 given"),
         (["--flip", "0.51"], "--flip: 0.51 given; 0 to 0.5"),
+        (["--flip", "1e-310"], "--flip: 1e-310 given; 0, or 1e-300 and above"),
         (["--flip", "much"], "Invalid value for '--flip'"),
         (["--cluster-size", "0"], "--cluster-size: 0 given; 1 to"),
         (["--cluster-size", "-3"], "--cluster-size: -3 given"),

@@ -54,6 +54,10 @@ def test_an_engine_that_runs_something_else_fails_the_verdict(capsys, monkeypatc
     found = audited(capsys, "--cluster-size", "20", "--flip", "0.1", "--trials", "2000")
     assert found["verdict"] == "fail"
     assert found["conformance"]["distinct_mates"] < 1e-12
+    assert main(["audit", "--cluster-size", "20", "--flip", "0.1", "--trials", "2000"]) == 0
+    verdict = capsys.readouterr().out.partition("verdict")[2].splitlines()[0]
+    assert verdict.split()[0] == "fail:"
+    assert "distinct_mates" in verdict
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_the_table_says_the_same_rounded_down(capsys):
     shown = float(out.partition("at least ")[2].split()[0])
     assert 0 <= lower - shown < 1e-3
     assert "a lower bound, no guarantee" in out
-    assert "verdict   pass" in out
+    assert "verdict    pass\n" in out
     assert "flip_rate" in out
 
 
