@@ -4,8 +4,8 @@ Claim: mates that follow the protocol and keep query logs (which members asked t
 change what holds at delta = 1/s^2 from the epsilon against the learner alone to nearly the local value: a mate asks the
 victim with probability 1/s, far above 1/s^2, and then its flipped label is known. Beyond that a coalition of t can do
 little: at delta = p (1-f) + 1/s^2, p = 1 - (1-1/s)^t the probability that it asked the victim, one mate has no more
-than the learner alone has at 1/s^2, and no coalition here more than 1.3 times as much. Leaving the query logs out, as a weaker
-coalition would, changes next to nothing at 1/s^2: what tells is the answer, not the log.
+than the learner alone has at 1/s^2, and no coalition here more than 1.3 times as much. Leaving the query logs out, as a
+weaker coalition would, changes next to nothing at 1/s^2: what tells is the answer, not the log.
 
 Config: s = 20, 100, 1,000; f = .1, .01; t = 0, 1, 2, 5, 10; the accountant exact where its sum is affordable and a
 proven bound elsewhere (column ``method``). Measured: seed 40, rounds of the population engine, the victim being member
