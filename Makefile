@@ -2,10 +2,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install test lint types demo clean
+.PHONY: help install demo test lint types clean
 
 help:  ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 install: $(BIN)/.installed  ## a virtual environment in .venv with the package and its test tools
 
@@ -14,7 +14,10 @@ $(BIN)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[all]'
 	touch $@
 
-lint: install  ## style and import layers
+demo: install  ## 455 peers, each a process of its own, play one round; about 70 seconds
+	$(BIN)/p2p-labeldp run
+
+lint: install  ## style, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
@@ -22,8 +25,8 @@ lint: install  ## style and import layers
 types: install  ## mypy, strict
 	$(BIN)/mypy
 
-test: lint types  ## everything that must hold
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+test: lint types  ## everything that must hold; about five minutes
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 clean:  ## remove what make made
-	rm -rf $(VENV) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

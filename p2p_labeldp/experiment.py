@@ -27,7 +27,7 @@ import numpy.typing as npt
 import p2p_labeldp
 from p2p_labeldp import clustering, datasets, population, promise, randomness, topology
 from p2p_labeldp.accounting.views import PERMUTE
-from p2p_labeldp.config import Config, config_hash
+from p2p_labeldp.config import Config, Deadlines, config_hash
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
@@ -173,6 +173,7 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
         neighbours=_neighbours(config, engine, peers, seed),
         seed=seed,
         peers_per_process=config.network.peers_per_process,
+        slow_down=config.exchange.deadlines == Deadlines(),  # a length that is given is kept
     )
     return Prepared(
         config=config,

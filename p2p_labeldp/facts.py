@@ -57,6 +57,10 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact"):
     at: float = 0.0
 
 
+class Listening(Fact, frozen=True, tag=True):
+    """The peer can be reached; it does not yet know the round."""
+
+
 class Joined(Fact, frozen=True, tag=True):
     """The peer has the manifest and knows its cluster."""
 
@@ -141,7 +145,8 @@ class Traffic(Fact, frozen=True, tag=True):
 
 
 AnyFact: TypeAlias = (
-    Joined
+    Listening
+    | Joined
     | Gathered
     | Committed
     | Flipped

@@ -1,43 +1,11 @@
 """One seed, one round: the population engine and the machines on the virtual network agree to the last fact."""
 
-import numpy as np
 import pytest
+from contracts.engines import accuracy, on_arrays, on_machines
 
-from p2p_labeldp import facts, population
-from p2p_labeldp.clustering import Clustering
+from p2p_labeldp import facts
 from p2p_labeldp.facts import Ended, Outcome
-from p2p_labeldp.labels import LabelSpace
-from p2p_labeldp.learning import erm
 from p2p_labeldp.network import virtual
-from p2p_labeldp.protocol.roster import plan_for
-
-CLASSES = LabelSpace(classes=("no", "yes"))
-
-
-def on_arrays(study):
-    """The round on the population engine: transcript, and reports as (peer, cluster, label) by peer."""
-    terms = study.terms
-    clusters = Clustering.from_payload(terms.clustering).assign(study.features)
-    plans = [
-        plan_for(int(size), terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
-        for size in np.bincount(clusters)
-    ]
-    played = population.play(study.labels, clusters, [plan.flip_probability for plan in plans], seed=study.seed)
-    reports = list(zip(range(len(study)), clusters.tolist(), played.reports.tolist(), strict=True))
-    return facts.transcript(played.facts()), reports
-
-
-def on_machines(study):
-    """The same on the virtual network; the features too are those that the learner got."""
-    played = virtual.play(study)
-    reports = [(report.peer, report.cluster, report.label) for report in played.collected.reports]
-    return facts.transcript(played.facts), reports, np.array([report.features for report in played.collected.reports])
-
-
-def accuracy(study, features, reports):
-    labels = np.array([label for _, _, label in reports])
-    model = erm.fit("logistic_regression", features, labels, label_space=CLASSES, seed=study.seed)
-    return erm.accuracy(model, study.features, study.labels)
 
 
 @pytest.mark.parametrize("terms", [{"flip_probability": 0.2}, {"target_epsilon": 1.0}])

@@ -1,7 +1,8 @@
 """The command line: thin verbs.
 
 - ``app``: the commands and what ends them: an exit status, and one line on stderr for whoever asked the impossible
-- ``run``, ``configs``: a verb each
+- ``run``, ``configs``, ``account``, ``plan``, ``audit``: a verb each
+- ``answers``: how those that compute answer, and whose option a complaint is about
 - ``progress``: what is told on stderr while a run lasts
 
 stdout carries results only. Nothing slow is imported before a verb needs it: help and complaints come at once.

@@ -18,7 +18,19 @@ from typing import Annotated
 import typer
 
 import p2p_labeldp
-from p2p_labeldp.cli import configs, examples, keygen, learner, measure, peer, run
+from p2p_labeldp.cli import (
+    account,
+    audit,
+    configs,
+    examples,
+    keygen,
+    learner,
+    manifest,
+    measure,
+    peer,
+    plan,
+    run,
+)
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
 
 NAME = "p2p-labeldp"
@@ -41,9 +53,13 @@ app = typer.Typer(
 app.command("run", help=run.HELP)(run.command)
 app.command("measure", help=measure.HELP)(measure.command)
 app.command("configs", help=configs.HELP)(configs.command)
+app.add_typer(account.app)
+app.command("plan", help=plan.HELP)(plan.command)
+app.command("audit", help=audit.HELP)(audit.command)
 app.command("learner", help=learner.HELP)(learner.command)
 app.command("peer", help=peer.HELP)(peer.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
+app.add_typer(manifest.app, name="manifest")
 app.command("examples", help=examples.HELP)(examples.command)
 
 

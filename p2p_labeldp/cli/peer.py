@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from p2p_labeldp.cli.limits import Colluders, MaxColluderEpsilon, MaxEpsilon, MaxLocalEpsilon, MinimumSize, policy_of
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,12 +23,16 @@ HELP = """Take part in one round.
 EXAMPLE is a JSON file: {"features": [17.99, 10.38, ...], "label": "malignant"}. The label leaves this process only
 flipped, and sealed for the learner.
 
+The limits are this peer's own: it computes what a round would promise, believes nobody, and takes no part in one that
+passes them. What has left of the label is kept in a state file: a label leaves once, whoever the learner is. The state
+belongs to the key; with the key but without its state this command refuses to start.
+
 Example:
 
 \b
     p2p-labeldp keygen alice.key
     p2p-labeldp peer alice.json --key alice.key --classes malignant,benign \\
-        --listen 127.0.0.1:7801 --learner ID@127.0.0.1:7800
+        --listen 127.0.0.1:7801 --learner ID@127.0.0.1:7800 --max-epsilon 1
     p2p-labeldp peer bob.json --key bob.key --classes malignant,benign \\
         --listen 127.0.0.1:7802 --learner ID@127.0.0.1:7800 --contact ALICES_ID@127.0.0.1:7801
 """
@@ -42,6 +47,25 @@ def command(
     contact: Annotated[
         list[str] | None, typer.Option(metavar="ID@HOST:PORT", help="A first contact; may be repeated.")
     ] = None,
+    max_epsilon: MaxEpsilon = None,
+    max_local_epsilon: MaxLocalEpsilon = None,
+    colluders: Colluders = None,
+    max_colluder_epsilon: MaxColluderEpsilon = None,
+    minimum_size: MinimumSize = 3,
+    state: Annotated[
+        str | None, typer.Option(metavar="FILE", help="What has left of the label. Default: KEY.state, beside the key.")
+    ] = None,
+    new_state: Annotated[
+        bool, typer.Option("--new-state", help="Start anew though the key was used with a state that is lost.")
+    ] = False,
+    label_id: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Names the example, never by its label; one name leaves once per key."),
+    ] = "label",
+    another_roster: Annotated[
+        bool,
+        typer.Option("--another-roster", help="Let a spent label leave again, flipped as before: local epsilon."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> int:
@@ -50,15 +74,32 @@ def command(
 
     from p2p_labeldp.cli.keygen import keys_of
     from p2p_labeldp.crypto.keys import Keys
+    from p2p_labeldp.network import store
     from p2p_labeldp.network.party import Party
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret
 
-    label_space = _label_space(classes)
-    held = read_example(example, label_space)
+    label_space = label_space_of(classes)
+    held = read_example(example, label_space, label_id=label_id)
+    policy = policy_of(
+        max_epsilon=max_epsilon,
+        max_local_epsilon=max_local_epsilon,
+        colluders=colluders,
+        max_colluder_epsilon=max_colluder_epsilon,
+        minimum_size=minimum_size,
+    )
     host, port = parse_place(listen, field="--listen")
     coins = Secret(keys_of(key)[0])
     keys = Keys(coins.identity())
+    expected = _address(learner, "--learner")
+    contacts = tuple(_address(text, "--contact") for text in contact or [])
+    kept = store.open_beside(
+        Path(key),
+        peer_id=keys.peer_id.hex(),
+        state=None if state is None else Path(state),
+        new_state=new_state,
+        another_roster=another_roster,
+    )
     party = Party(
         keys=keys,
         coins=coins,
@@ -66,13 +107,18 @@ def command(
         label_space=label_space,
         host=host,
         port=port,
-        learner=_address(learner, "--learner"),
-        contacts=tuple(_address(text, "--contact") for text in contact or []),
+        learner=expected,
+        contacts=contacts,
         sequence=time.time_ns() // 1_000_000,  # grows from start to start; nobody reads it as a clock
+        policy=policy,
+        store=kept,
     )
     if not quiet:
         typer.echo(f"this peer is {keys.peer_id.hex()}@{listen}", err=True)
-    outcome = _take_part(party, quiet=quiet)
+    try:
+        outcome = _take_part(party, quiet=quiet)
+    finally:
+        kept.close()
     ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
     typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
     return 0
@@ -132,7 +178,8 @@ def _sentence(ended: Ended) -> str:
     return str(ended.outcome) + (f" ({ended.reason})" if ended.reason else "")
 
 
-def _label_space(classes: str) -> LabelSpace:
+def label_space_of(classes: str) -> LabelSpace:
+    """The label space of a ``--classes`` option."""
     from p2p_labeldp.labels import LabelSpace
 
     return LabelSpace(classes=tuple(name.strip() for name in classes.split(",")))
@@ -148,8 +195,8 @@ def _address(text: str, field: str) -> Address:
         raise ConfigurationError(str(exc).removeprefix("address: "), field=field) from exc
 
 
-def read_example(file: str, label_space: LabelSpace) -> Example:
-    """Reads one example from a JSON file.
+def read_example(file: str, label_space: LabelSpace, *, label_id: str) -> Example:
+    """Reads one example from a JSON file; ``label_id`` is its name, not the file's, which may be spelt in many ways.
 
     Raises:
         ConfigurationError: No such file, or not an example of this label space. The text never names the label.
@@ -172,4 +219,4 @@ def read_example(file: str, label_space: LabelSpace) -> Example:
         ) from exc
     if content.label not in label_space.classes:
         raise ConfigurationError(f"the label in {file!r} is none of {', '.join(label_space.classes)}", field="EXAMPLE")
-    return Example(features=tuple(content.features), label=label_space.classes.index(content.label), label_id=file)
+    return Example(features=tuple(content.features), label=label_space.classes.index(content.label), label_id=label_id)

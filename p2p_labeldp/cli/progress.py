@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from p2p_labeldp.facts import Accepted, Asked, Committed, Ended, Fact, Held, Joined, Ready, Reported
+from p2p_labeldp.facts import Accepted, Asked, Committed, Ended, Fact, Held, Joined, Listening, Ready, Reported
 from p2p_labeldp.network.pace import Pace
 
 COUNTED = {
+    Listening: "started",
     Joined: "joined",
     Committed: "in a roster",
     Asked: "asked",

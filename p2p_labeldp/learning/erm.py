@@ -86,7 +86,9 @@ def _check(features: npt.NDArray[np.float64], labels: Labels, label_space: Label
 def _logistic_regression(seed: int, rows: int) -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(max_iter=1000, random_state=seed)
+    # A tenth of scikit-learn's C, because some labels are wrong on purpose. On the default configuration, seeds 100 to
+    # 179: private .946 and non-private .975, against .941 and .978 at C = 1.
+    return LogisticRegression(C=0.1, max_iter=1000, random_state=seed)
 
 
 def _linear_svm(seed: int, rows: int) -> Any:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
+from functools import partial
 
 from p2p_labeldp.crypto.identity import SigningKey
 from p2p_labeldp.crypto.signatures import ClockSkew
@@ -28,7 +30,8 @@ from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
 
-RETRY_SECONDS = 0.5  # between two tries to reach the learner before there is a round
+RETRY_SECONDS = 0.5, 3.0  # between tries to get the manifest, growing: hundreds may wait for a round to open
+RETRY_GROWTH = 1.4
 FIRST_ANSWER_SECONDS = 10.0
 
 Sink = Callable[[Fact], None]
@@ -66,6 +69,7 @@ class Host:
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
+        self._broken: BaseException | None = None
 
     async def listen(self, host: str, port: int) -> int:
         """Starts to listen; until there is a machine everybody is told to try again. Returns the port."""
@@ -84,12 +88,19 @@ class Host:
         self._settle()
 
     async def finished(self) -> None:
-        """Returns when the machine has come to its end."""
+        """Returns when the machine has come to its end.
+
+        Raises:
+            BaseException: Whatever kept the store from making a fact durable. The machine never speaks again: what it
+                would say next might rest on that fact.
+        """
         await self._over.wait()
+        if self._broken is not None:
+            raise self._broken
 
     def stop(self) -> None:
         """Ends the machine early, as it knows to."""
-        if self._machine is not None:
+        if self._machine is not None and self._broken is None:
             self._machine.close(self.now)
             self._settle()
 
@@ -106,7 +117,7 @@ class Host:
 
     def _handle(self, sender: bytes, body: bytes) -> bytes:
         message = wire.decode(body)
-        if self._machine is None:
+        if self._machine is None or self._broken is not None:
             return wire.encode(Refusal("not_ready", retry=True))
         reply = self._machine.receive(message, sender, self.now)
         self._settle()
@@ -117,17 +128,19 @@ class Host:
             body = await self._client.post(self._key, send.to, wire.encode(send.message), timeout=send.timeout)
             reply = wire.decode(body)
         except DeadlineExceeded:
-            machine.failed(send.send_id, "timeout", self.now)
+            tell = partial(machine.failed, send.send_id, "timeout")
         except (TransportError, RemoteProtocolError) as exc:  # what cannot be verified or read counts as unreachable
             _log.debug("%s to %s:%d: %s", type(send.message).__name__, send.to.host, send.to.port, exc)
-            machine.failed(send.send_id, "unreachable", self.now)
+            tell = partial(machine.failed, send.send_id, "unreachable")
         else:
-            machine.answered(send.send_id, reply, self.now)
-        self._settle()
+            tell = partial(machine.answered, send.send_id, reply)
+        if self._broken is None:
+            tell(self.now)
+            self._settle()
 
     def _wake(self) -> None:
         self._alarm = None
-        if self._machine is not None:
+        if self._machine is not None and self._broken is None:
             self._machine.wake(self.now)
             self._settle()
 
@@ -136,6 +149,22 @@ class Host:
     def _settle(self) -> None:
         machine = self._machine
         assert machine is not None
+        try:
+            self._carry_out(machine)
+        except BaseException as exc:
+            self._broken = exc
+            self._over.set()
+            raise
+        if machine.over:
+            self._over.set()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        due = machine.wake_at()
+        if due is not None:
+            self._alarm = asyncio.get_running_loop().call_at(self._opening + due, self._wake)
+
+    def _carry_out(self, machine: Machine) -> None:
         for effect in machine.effects():
             match effect:
                 case Persist(fact):
@@ -148,14 +177,6 @@ class Host:
                     task = asyncio.get_running_loop().create_task(self._carry(machine, effect))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
-        if machine.over:
-            self._over.set()
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        due = machine.wake_at()
-        if due is not None:
-            self._alarm = asyncio.get_running_loop().call_at(self._opening + due, self._wake)
 
 
 async def fetch_manifest(
@@ -171,6 +192,7 @@ async def fetch_manifest(
     end = loop.time() + patience
     question = wire.encode(GetManifest(host, port))
     last: Exception | None = None
+    pause, longest = RETRY_SECONDS
     while loop.time() < end:
         try:
             reply = wire.decode(await client.post(key, learner, question, timeout=FIRST_ANSWER_SECONDS))
@@ -181,5 +203,6 @@ async def fetch_manifest(
         else:
             if isinstance(reply, ManifestReply):
                 return reply
-        await asyncio.sleep(RETRY_SECONDS)
+        await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  so that they don't come together
+        pause = min(RETRY_GROWTH * pause, longest)
     raise PeerUnreachable(f"the learner gave no manifest in {patience:g} s: {last}") from last

@@ -1,13 +1,15 @@
 """Engine 3: every peer a process of its own, on this machine; real sockets, signatures and encryption.
 
-The launcher starts two processes and tells them what they need: the learner its terms; the zygote, one batch after
-another, each peer's own example, the learner's address and its first contacts. It hands out no roster, no draw and no
-peer record, and it listens: facts come back through one pipe. Whatever ends the launcher ends them all, since each
-process is tied to its parent's life.
+The launcher starts two processes and tells them what they need: the zygote, one batch after another, each peer's own
+example, the learner's address and its first contacts; the learner, when every peer listens, the terms of the round,
+which it then opens. On a machine that took long to start the peers, since others use it too, the phases are lengthened
+in proportion. The launcher hands out no roster, no draw and no peer record, and it listens: facts come back through one
+pipe. Whatever ends the launcher ends them all, since each process is tied to its parent's life.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -24,15 +26,16 @@ import msgspec
 from p2p_labeldp import facts, randomness
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.errors import TransportError
-from p2p_labeldp.facts import Ended, Fact, Outcome, Reason, Traffic
+from p2p_labeldp.facts import Ended, Fact, Listening, Outcome, Reason, Traffic
 from p2p_labeldp.network import addresses, lifeline
-from p2p_labeldp.network.learner_process import LearnerSpec
 from p2p_labeldp.network.study import Collected, Played, Study, Where, peer_specs
 from p2p_labeldp.network.transport import parse_address
 from p2p_labeldp.network.zygote import send_batch
 
 PIPE_BYTES = 1 << 20
-START_SECONDS = 60.0
+START_SECONDS, START_SECONDS_A_PEER = 60.0, 0.2  # then the round opens without whoever does not listen yet
+IDLE_START_SECONDS, IDLE_START_SECONDS_A_PEER = 1.0, 0.012  # what it takes on two cores that nobody else uses
+MAX_SLOW_DOWN = 4.0
 END_SECONDS = 30.0  # for the learner to hand over what it has
 OVERTIME_SECONDS = 60.0  # beyond the last deadline, before the launcher gives up on silent peers
 
@@ -57,32 +60,28 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         with os.fdopen(read_fd, "rb") as incoming:
-            learner = _start("learner_process", write_fd, processes, talks=True)
             host, port = block.address(0)
+            learner = _start("learner_process", write_fd, processes, host, str(port), talks=True)
             assert learner.stdin is not None
             assert learner.stdout is not None
-            learner.stdin.write(msgspec.msgpack.encode(LearnerSpec(terms=study.terms, host=host, port=port)))
-            learner.stdin.close()
             where = _announced(learner.stdout)
-            opened = time.monotonic()
             batches, zygotes_end = socket.socketpair()
             with zygotes_end:
-                zygote = _start("zygote", write_fd, processes, zygotes_end.fileno())
+                fd = zygotes_end.fileno()
+                zygote = _start("zygote", write_fd, processes, str(fd), more_fds=(fd,))
             os.close(write_fd)
             write_fd = -1
+            opening = _Opening(study, learner.stdin, give_up=zygote.kill)
             threading.Thread(target=_feed, args=(batches, study, block, where), daemon=True).start()
             threading.Thread(target=_stop_after, args=(zygote, learner), daemon=True).start()
             handed_over = _Reader(learner.stdout)
-            overtime = opened + study.terms.deadlines.report + OVERTIME_SECONDS - time.monotonic()
-            watchdog = threading.Timer(overtime, zygote.kill)
-            watchdog.daemon = True
-            watchdog.start()
             events: list[Fact] = []
             for line in incoming:  # until the last process that could write to the pipe is gone
                 fact = facts.decode(line)
                 events.append(fact)
+                opening.hear(fact)
                 on_fact(fact)
-            watchdog.cancel()
+            opening.cancel()
             collected = _decode_collected(handed_over.data())
     finally:
         if write_fd >= 0:
@@ -90,6 +89,9 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
         for process in processes:
             process.kill()
             process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
         block.claim.close()
     ended = {fact.peer for fact in events if isinstance(fact, Ended)}
     events += [
@@ -101,19 +103,78 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
         collected=collected,
         messages=sum(fact.messages for fact in traffic),
         bytes=sum(fact.bytes for fact in traffic),
-        seconds={"start": opened - began, **_phases(events)},
+        seconds={"start": opening.at - began, **_phases(events)},
     )
 
 
+class _Opening:
+    """Opens the round when every peer listens, or when it is time, whoever is missing.
+
+    Args:
+        study: The round.
+        learner: The pipe that takes the terms.
+        give_up: Called if peers are still silent long after the last deadline.
+    """
+
+    def __init__(self, study: Study, learner: IO[bytes], give_up: Callable[[], None]) -> None:
+        self.at = self._began = time.monotonic()
+        self._study = study
+        self._learner = learner
+        self._give_up = give_up
+        self._listening = 0
+        self._lock = threading.Lock()
+        self._open = False
+        self._timer = self._call_later(START_SECONDS + START_SECONDS_A_PEER * len(study), self.open)
+
+    def hear(self, fact: Fact) -> None:
+        """Counts who listens."""
+        if isinstance(fact, Listening):
+            self._listening += 1
+            if self._listening == len(self._study):
+                self.open()
+
+    def open(self) -> None:
+        """Gives the learner its terms, once."""
+        with self._lock:
+            if self._open:
+                return
+            self._open = True
+        self._timer.cancel()
+        self.at = time.monotonic()
+        terms = self._study.terms
+        if self._study.slow_down:
+            processes = math.ceil(len(self._study) / self._study.peers_per_process)
+            idle = IDLE_START_SECONDS + IDLE_START_SECONDS_A_PEER * processes
+            terms = terms.slowed(min(max((self.at - self._began) / idle, 1.0), MAX_SLOW_DOWN))
+        with suppress(OSError), self._learner:  # if the learner is gone, reading what it collected will tell
+            self._learner.write(msgspec.msgpack.encode(terms))
+        self._timer = self._call_later(terms.deadlines.report + OVERTIME_SECONDS, self._give_up)
+
+    def cancel(self) -> None:
+        """Nobody is left to wait for."""
+        self._timer.cancel()
+
+    @staticmethod
+    def _call_later(seconds: float, call: Callable[[], None]) -> threading.Timer:
+        timer = threading.Timer(seconds, call)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+
 def _start(
-    module: str, facts_fd: int, processes: list[subprocess.Popen[bytes]], *more_fds: int, talks: bool = False
+    module: str,
+    facts_fd: int,
+    processes: list[subprocess.Popen[bytes]],
+    *arguments: str,
+    more_fds: tuple[int, ...] = (),
+    talks: bool = False,
 ) -> subprocess.Popen[bytes]:
-    inherited = (facts_fd, *more_fds)
     process = subprocess.Popen(  # noqa: S603  our own interpreter and module
-        [sys.executable, "-m", f"p2p_labeldp.network.{module}", str(os.getpid()), *map(str, inherited)],
+        [sys.executable, "-m", f"p2p_labeldp.network.{module}", str(os.getpid()), str(facts_fd), *arguments],
         stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
         stdout=subprocess.PIPE if talks else subprocess.DEVNULL,
-        pass_fds=inherited,
+        pass_fds=(facts_fd, *more_fds),
         start_new_session=True,  # a Ctrl-C in the terminal is the launcher's to handle
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )

@@ -2,10 +2,11 @@
 
 ``serve`` is what the ``learner`` command runs; a study's launcher starts the same thing as a process of its own:
 
-    python -m p2p_labeldp.network.learner_process PARENT_PID FACTS_FD < spec
+    python -m p2p_labeldp.network.learner_process PARENT_PID FACTS_FD HOST PORT < terms
 
-It writes its address to standard output as one line, ``id@host:port``, and, when told to end by SIGTERM or by the end
-of the round, what it collected, as MessagePack. No study seed reaches it: its keys are drawn from the operating system.
+It writes its address to standard output as one line, ``id@host:port``, and opens the round when it has read the terms
+from standard input. When told to end by SIGTERM or by the end of the round it writes what it collected, as MessagePack.
+No study seed reaches it: its keys are drawn from the operating system.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -37,16 +38,8 @@ LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip peri
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
 
 
-class LearnerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a study's learner is told."""
-
-    terms: Terms
-    host: str
-    port: int
-
-
 async def serve(
-    terms: Terms,
+    terms: Callable[[], Awaitable[Terms]],
     *,
     keys: Keys,
     host: str,
@@ -59,7 +52,7 @@ async def serve(
     """Opens a round and serves it until its end, or until ``stopped``.
 
     Args:
-        terms: Of the round.
+        terms: Awaited for the terms of the round, when the learner listens; who asks before is told to try again.
         keys: The learner's; the round gets a fresh key of its own, which is forgotten with it.
         host: Where to listen.
         port: Where to listen.
@@ -73,8 +66,10 @@ async def serve(
         server = Host(key=keys.signing_key, client=client, sink=sink, max_connections=MAX_CONNECTIONS)
         try:
             bound = await server.listen(host, port)
+            announce(Address(keys.peer_id, host, bound))
+            agreed = await terms()
             round_keys = Keys(os.urandom(32))
-            manifest = terms.manifest(round_key=round_keys.sealing_public, opened=time.time())
+            manifest = agreed.manifest(round_key=round_keys.sealing_public, opened=time.time())
             envelope = manifests.sign(manifest, keys)
             collector = Collector(
                 envelope=envelope,
@@ -84,7 +79,6 @@ async def serve(
                 rng=random.SystemRandom(),
             )
             server.start(collector, elapsed=0.0)
-            announce(Address(keys.peer_id, host, bound))
             waits = [asyncio.ensure_future(server.finished()), asyncio.ensure_future(stopped.wait())]
             while not any(wait.done() for wait in waits):
                 await asyncio.wait(waits, timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -109,8 +103,12 @@ async def serve_until_interrupted(
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+
+    async def at_once() -> Terms:
+        return terms
+
     return await serve(
-        terms,
+        at_once,
         keys=keys,
         host=host,
         port=port,
@@ -126,7 +124,7 @@ def main() -> int:
     parent, facts_fd = int(sys.argv[1]), int(sys.argv[2])
     lifeline.tie(parent)
     lifeline.raise_descriptor_limit()
-    spec = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=LearnerSpec)
+    host, port = sys.argv[3], int(sys.argv[4])
 
     def sink(fact: Fact) -> None:
         os.write(facts_fd, facts.encode(fact) + b"\n")
@@ -135,13 +133,16 @@ def main() -> int:
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
         keys = Keys(randomness.secure().identity())
-        return await serve(
-            spec.terms, keys=keys, host=spec.host, port=spec.port, sink=sink, announce=_announce, stopped=stopped
-        )
+        return await serve(_read_terms, keys=keys, host=host, port=port, sink=sink, announce=_announce, stopped=stopped)
 
     sys.stdout.buffer.write(msgspec.msgpack.encode(asyncio.run(run())))
     sys.stdout.buffer.flush()
     return 0
+
+
+async def _read_terms() -> Terms:
+    data = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
+    return msgspec.msgpack.decode(data, type=Terms)
 
 
 def _announce(address: Address) -> None:

@@ -8,7 +8,6 @@ peers for what every peer does once.
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 
@@ -18,10 +17,10 @@ from p2p_labeldp.protocol.manifest import Deadlines
 VIRTUAL_PERIOD_SECONDS = 1.0
 LEAST_PERIOD_SECONDS = 0.5  # below it a process spends more on waking up than on gossip
 TICKS_A_CORE = 100  # gossip ticks a second, of peers in processes of their own: 4 ms of CPU each, and as much to spare
-FORKS_A_SECOND = 100
+JOIN_SECONDS = 4.0  # in which peers that wait for the round to open notice that it has
 JOIN_PERIODS = 9  # of 455 peers in 10 clusters all but a few lack no record by then; a roster fetches the rest
 COMMITS_A_SECOND = 40  # fetching, checking and recomputing a roster costs a peer some 15 ms, and an ask as much again
-CLOSINGS_A_SECOND = 40  # some six exchanges each, 15 ms
+CLOSINGS_A_SECOND = 25  # some six exchanges each, 15 ms, all at once: half of the time has to be spare
 REPORTS_A_SECOND = 150
 
 
@@ -55,12 +54,11 @@ class Pace:
         return Deadlines(join=self.join, exchange=exchange, closing=closing, report=closing + self.report)
 
 
-def phases(*, peers: int, peers_per_process: int, engine: str, gossip_period: float | None = None) -> Pace:
+def phases(*, peers: int, engine: str, gossip_period: float | None = None) -> Pace:
     """The lengths chosen for a number of peers.
 
     Args:
         peers: All peers of the round.
-        peers_per_process: How they are packed; every process has to be forked before its peers can join.
         engine: ``processes``, or ``virtual``.
         gossip_period: Seconds, where it is given; the phases that gossip fills follow it.
     """
@@ -73,7 +71,7 @@ def phases(*, peers: int, peers_per_process: int, engine: str, gossip_period: fl
     processes = peers if engine == "processes" else 0  # whose work takes time; virtual time only counts hops
     return Pace(
         gossip_period=period,
-        join=3.0 + math.ceil(processes / peers_per_process) / FORKS_A_SECOND + JOIN_PERIODS * period,
+        join=JOIN_SECONDS + JOIN_PERIODS * period,
         exchange=5.0 + processes / COMMITS_A_SECOND,
         closing=4.0 + processes / CLOSINGS_A_SECOND,
         report=4.0 + processes / REPORTS_A_SECOND,
@@ -85,7 +83,6 @@ def configured(config: Config, *, peers: int, engine: str) -> Pace:
     given = config.exchange.deadlines
     chosen = phases(
         peers=peers,
-        peers_per_process=config.network.peers_per_process,
         engine=engine,
         gossip_period=config.network.gossip_period,
     )

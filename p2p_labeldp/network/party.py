@@ -8,10 +8,12 @@ from p2p_labeldp import randomness
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.facts import Name
 from p2p_labeldp.labels import Example, LabelSpace
+from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import PeerSpec
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.peer import Peer
+from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.randomness import Randomness
 
 
@@ -31,6 +33,8 @@ class Party:
         ordinal: Its index in a study.
         study: Whether it takes part in studies, and in nothing else.
         sequence: Larger than in any earlier start with the same key.
+        policy: Its limits; the usual ones if not given.
+        store: What it has on disk; nothing, in a study.
     """
 
     keys: KeyRing
@@ -44,6 +48,8 @@ class Party:
     ordinal: int = 0
     study: bool = False
     sequence: int = 0
+    policy: Policy | None = None
+    store: Store | None = None
 
     @property
     def name(self) -> Name:
@@ -64,6 +70,8 @@ class Party:
             ordinal=self.ordinal,
             study=self.study,
             sequence=self.sequence,
+            policy=self.policy,
+            ledger=None if self.store is None else self.store.ledger(),
         )
 
 
@@ -81,4 +89,5 @@ def of_study(spec: PeerSpec, keys: KeyRing) -> Party:
         contacts=tuple(contact.address() for contact in spec.contacts),
         ordinal=spec.ordinal,
         study=True,
+        policy=spec.policy,
     )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Sequence
 
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ClockSkew
-from p2p_labeldp.errors import ConfigurationError, LabelDPError
-from p2p_labeldp.facts import Ended, Outcome, Reason, Traffic
+from p2p_labeldp.errors import ConfigurationError, LabelDPError, PrivacyError, ProtocolError
+from p2p_labeldp.facts import Ended, Fact, Listening, Outcome, Reason, Rejected, Traffic
 from p2p_labeldp.network.host import Host, Sink, fetch_manifest
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.party import Party
 from p2p_labeldp.protocol.manifest import open_manifest
 
-PATIENCE_SECONDS = 60.0  # for a learner that is busy or not there yet
+_log = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 600.0  # for a learner that is busy, or not there yet, or has not opened its round
 
 
 async def run_peers(parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Event | None = None) -> None:
@@ -28,16 +31,26 @@ async def run_peers(parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Ev
         sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))
 
 
+def _keep_nothing(_fact: Fact) -> None:
+    """A study's memory is its process."""
+
+
 async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None) -> None:
     assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
     key = party.keys.signing_key
-    host = Host(key=key, client=client, sink=sink)
+    host = Host(key=key, client=client, sink=sink, store=party.store or _keep_nothing)
     try:
         await host.listen(party.host, party.port)
+        sink(Listening(peer=party.name))
         reply = await fetch_manifest(
             client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS
         )
-        opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
+        try:
+            opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
+        except ProtocolError as exc:  # the learner itself gave it: its answer is signed
+            sink(Rejected(peer=party.name, about=f"policy: manifest: {getattr(exc, 'detail', '') or exc}"))
+            sink(Ended(peer=party.name, outcome=Outcome.REFUSED, reason=Reason.POLICY))
+            return
         host.start(party.peer(opened), elapsed=reply.elapsed)
         await _either(host.finished(), stopped)
         host.stop()
@@ -45,6 +58,9 @@ async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: async
         raise  # the user's to put right, before any round
     except ClockSkew:
         sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CLOCK_SKEW))
+    except (PrivacyError, OSError) as exc:  # a label that can't be recorded as spent does not leave
+        _log.error("this peer can't keep its state: %s", exc)
+        sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
     except LabelDPError:
         sink(Ended(peer=party.name, outcome=Outcome.UNREACHABLE))
     finally:
@@ -57,9 +73,11 @@ async def _either(finished: Coroutine[None, None, None], stopped: asyncio.Event 
     waits = [asyncio.ensure_future(finished)]
     if stopped is not None:
         waits.append(asyncio.ensure_future(_until(stopped)))
-    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
+    for wait in done:
+        wait.result()
 
 
 async def _until(event: asyncio.Event) -> None:

@@ -18,6 +18,7 @@ from p2p_labeldp.facts import Fact
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import Deadlines, Manifest
+from p2p_labeldp.protocol.policy import Policy
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,20 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     deadlines: Deadlines
     gossip_period: float
     study: bool
+
+    def slowed(self, factor: float) -> Terms:
+        """The same with every phase ``factor`` times as long, for a machine that is busy."""
+        d = self.deadlines
+        return msgspec.structs.replace(
+            self,
+            deadlines=Deadlines(
+                join=factor * d.join,
+                exchange=factor * d.exchange,
+                closing=factor * d.closing,
+                report=factor * d.report,
+            ),
+            gossip_period=factor * self.gossip_period,
+        )
 
     def manifest(self, *, round_key: bytes, opened: float) -> Manifest:
         """The manifest of a round that opens now."""
@@ -62,6 +77,8 @@ class Study:
         neighbours: First contacts of each peer, as ordinals.
         seed: Every coin's.
         peers_per_process: For the engine that has processes.
+        slow_down: Whether that engine may lengthen the phases on a machine that it finds busy.
+        policy: The limits of every peer; the usual ones of a peer if not given.
     """
 
     terms: Terms
@@ -70,6 +87,8 @@ class Study:
     neighbours: list[list[int]]
     seed: int
     peers_per_process: int = 1
+    slow_down: bool = False
+    policy: Policy | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -100,6 +119,7 @@ class PeerSpec(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...]
     learner: Where
     contacts: tuple[Where, ...]
+    policy: Policy | None = None
 
 
 def peer_specs(study: Study, *, ids: list[bytes], places: list[tuple[str, int]], learner: Where) -> list[PeerSpec]:
@@ -116,6 +136,7 @@ def peer_specs(study: Study, *, ids: list[bytes], places: list[tuple[str, int]],
             classes=study.terms.classes,
             learner=learner,
             contacts=tuple(everyone[j] for j in study.neighbours[i]),
+            policy=study.policy,
         )
         for i in range(len(study))
     ]

@@ -110,6 +110,7 @@ class Collector(Machine):
         self._clusters: dict[int, GossipSet[PeerRecord]] = {}
         self._addresses: dict[bytes, Address] = {}  # asked for the manifest; not yet contacted
         self._quiet: dict[int, int] = {}
+        self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
@@ -205,7 +206,19 @@ class Collector(Machine):
                 self._pull_from_members(cluster, 1, now)
                 pause = self._period * min(1 << self._quiet.get(cluster, 0), SLOWEST_PULL)
                 self._next_pull[cluster] = now + pause
+        self._plan_ahead()
         self.set_alarm("pull", now + self._period)
+
+    def _plan_ahead(self) -> None:
+        """Plans for one cluster that seems whole. Planning takes up to a second for a few hundred members, and the plan
+        of a size is remembered, so little of it is left for the deadline, when every peer wants its roster."""
+        terms = self.opened.manifest
+        for cluster, known in self._clusters.items():
+            size = len(known)
+            if self._quiet.get(cluster, 0) and size not in self._planned and size >= terms.minimum_size:
+                self._planned.add(size)
+                rosters.plan_for(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+                return
 
     def _pull_from_members(self, cluster: int, count: int, now: float) -> None:
         entries = list(self._clusters[cluster])

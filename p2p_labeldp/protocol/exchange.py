@@ -69,6 +69,7 @@ class Exchange:
         keys: To seal with.
         randomness: The peer's coins.
         round_key: The learner's HPKE key of this round, 32 bytes.
+        flipped: The flipped label, if it was flipped in an earlier life.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Exchange:
         keys: KeyRing,
         randomness: Randomness,
         round_key: bytes,
+        flipped: int | None = None,
     ) -> None:
         self.state = Asking.IDLE
         self.box: bytes | None = None
@@ -91,7 +93,7 @@ class Exchange:
         self._keys = keys
         self._randomness = randomness
         self._round_key = round_key
-        self._flipped: int | None = None
+        self._flipped = flipped
         self._given: dict[bytes, tuple[bytes, bytes]] = {}  # asker -> (ask id, box)
 
     def _go(self, event: str) -> None:
@@ -108,7 +110,7 @@ class Exchange:
             self._flipped = randomized_response.flip(
                 self._example.label,
                 coin,
-                randomized_response.flip_threshold(probability),
+                randomized_response.flip_threshold(probability, self._num_classes),
                 num_classes=self._num_classes,
             )
         return self._flipped

@@ -50,6 +50,7 @@ from p2p_labeldp.protocol.directory import Directory, PeerRecord, address_of, si
 from p2p_labeldp.protocol.dissemination import Dissemination
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.exchange import Exchange
+from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
@@ -65,6 +66,7 @@ from p2p_labeldp.protocol.messages import (
     Report,
     RosterReply,
 )
+from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
@@ -123,9 +125,12 @@ class Peer(Machine):
         ordinal: Index of the peer in a study; 0 in a deployment.
         study: Whether this peer takes part in studies, and in nothing else.
         sequence: Sequence number of its record; larger than in any earlier start with the same key in this round.
+        policy: The peer's limits; label space and learner are pinned in it if it names none.
+        ledger: What has left of its labels before; empty if not given.
 
     Raises:
-        ConfigurationError: Manifest and peer disagree about the label space, the number of features or being a study.
+        ConfigurationError: The label is none of the peer's own label space. Whatever else the manifest and the peer
+            disagree about is a refusal, with an outcome: the manifest is the learner's doing.
     """
 
     def __init__(
@@ -142,13 +147,18 @@ class Peer(Machine):
         ordinal: int = 0,
         study: bool = False,
         sequence: int = 0,
+        policy: Policy | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         super().__init__()
-        check_agreement(opened, example=example, label_space=label_space, study=study)
+        pinned = (policy or Policy()).pinned(classes=label_space.classes, learner=learner.peer_id)
+        self._unwilling = disagreement(opened, policy=pinned, dimension=len(example.features), study=study)
+        if self._unwilling is None and not 0 <= example.label < len(label_space):
+            raise ConfigurationError(f"not one of the {len(label_space)} classes of the label space", field="label")
         self.state = State.JOINING
         self.outcome: Ended | None = None
         self.name: Name = ordinal if study else address.peer_id.hex()
-        self.cluster = int(opened.clustering.assign(example.features)[0])
+        self.cluster = 0 if self._unwilling else int(opened.clustering.assign(example.features)[0])
         self.directory = Directory(
             cluster=self.cluster,
             clusters=opened.clustering.count,
@@ -165,6 +175,8 @@ class Peer(Machine):
         self._rng = randomness.gossip()
         self._learner = learner
         self._study = study
+        self._policy = pinned
+        self._ledger = Ledger() if ledger is None else ledger
         record = PeerRecord(
             round_id=opened.round_id,
             cluster=self.cluster,
@@ -191,7 +203,7 @@ class Peer(Machine):
         )
         self._pending: OpenedRoster | None = None  # signed by the learner, not yet accepted
         self._must_list: frozenset[bytes] = frozenset()
-        self._started = self._joined_late = False
+        self._started = self._joined_late = self._silent = False
         self._part: Part | None = None
         self._handlers = {
             dissemination.ALARM: self._on_gossip,
@@ -222,8 +234,14 @@ class Peer(Machine):
             raise LocalProtocolError("a peer joins a round once")
         self._started = True
         d = self._deadlines
-        if now > d.join - NEWCOMER_PERIODS * self._period:
+        if self._unwilling is not None:
+            self._refuse(Reason.POLICY, self._unwilling, now)
+        elif (spent := self._ledger.against_round(self._example.label_id, round_id=self._opened.round_id)) is not None:
+            self._refuse(Reason.LABEL_SPENT, spent, now)
+        elif now > d.join - NEWCOMER_PERIODS * self._period:
             self._end(Outcome.LATE, None, now)
+        self._silent = self.over  # not even its record leaves: whoever got it would count on this peer
+        if self._silent:
             return
         self.observe(Joined(peer=self.name, at=now, cluster=self.cluster))
         self.set_alarm(dissemination.ALARM, now + self._rng.random() * self._period)
@@ -236,6 +254,8 @@ class Peer(Machine):
     def receive(self, message: AnyMessage, sender: bytes, now: float) -> Message:
         """Replies to a message of an authenticated sender."""
         match message:
+            case _ if self._silent:
+                reply: Message = Refusal("takes_no_part")
             case Digest():
                 reply = self._gossip.reply_to_digest(message, now)
             case Push():
@@ -282,6 +302,10 @@ class Peer(Machine):
         if self._part is not None:
             self._part.exchange.erase()
             self._part.report = None
+
+    def _refuse(self, reason: Reason, about: str, now: float) -> None:
+        self.observe(Rejected(peer=self.name, at=now, about=about))
+        self._end(Outcome.REFUSED, reason, now)
 
     def _mistrust(self, exc: ProtocolError, now: float) -> None:
         self.observe(Rejected(peer=self.name, at=now, about=getattr(exc, "detail", "") or str(exc)))
@@ -353,14 +377,36 @@ class Peer(Machine):
         if order != sorted(order):
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
+        terms = pending.roster
         try:
-            roster.check_guarantee(pending.roster, len(members), self._opened)
-        except ClusterTooSmall:
+            roster.check_guarantee(terms, len(members), self._opened)
+        except ClusterTooSmall as exc:
+            self.observe(Rejected(peer=self.name, at=now, about=str(exc)))
             self._end(Outcome.ABSTAINED, Reason.CLUSTER_TOO_SMALL, now)
-        except (PrivacyError, ConfigurationError):
-            self._end(Outcome.REFUSED, Reason.POLICY, now)
-        else:
-            self._commit(pending, now)
+            return
+        except (PrivacyError, ConfigurationError) as exc:
+            self._refuse(Reason.POLICY, f"policy: {exc}", now)
+            return
+        label_id, place = self._example.label_id, self._place_of(pending)
+        about = self._policy.against_roster(
+            size=len(members),
+            holding_minimum=terms.holding_minimum,
+            flip_probability=terms.flip_probability,
+            num_classes=len(self._opened.label_space),
+            again=self._ledger.elsewhere(label_id, **place),
+        )
+        if about is not None:
+            self._refuse(Reason.POLICY, about, now)
+            return
+        about = self._ledger.against_roster(label_id, flip_probability=terms.flip_probability, **place)
+        if about is not None:
+            self._refuse(Reason.LABEL_SPENT, about, now)
+            return
+        self._commit(pending, now)
+
+    def _place_of(self, accepted: OpenedRoster) -> dict[str, bytes]:
+        """Where a label leaves, as the ledger has it."""
+        return {"round_id": self._opened.round_id, "roster": accepted.digest}
 
     def _commit(self, accepted: OpenedRoster, now: float) -> None:
         self._go("roster accepted")
@@ -371,6 +417,7 @@ class Peer(Machine):
             keys=self._keys,
             randomness=self._randomness,
             round_key=self._opened.manifest.round_key,
+            flipped=self._ledger.flipped(self._example.label_id),
         )
         self._part = Part(roster=accepted, exchange=exchange, closing=Closing(roster=accepted, keys=self._keys))
         self._gossip.closing = self._part.closing
@@ -423,28 +470,30 @@ class Peer(Machine):
         if self.state is not State.EXCHANGING:
             return Refusal("too_late")
         exchange = self._my.exchange
-        first, unspent = not exchange.has_answered(sender), not exchange.spent
+        first = not exchange.has_answered(sender)
         answer = exchange.answer(sender, message)
         if isinstance(answer, Answer):
-            if unspent:
-                self._persist_flip(now)
+            self._spend(now)
             if first:
                 self.persist(Answered(peer=self.name, at=now, asker=self._name_of(sender)))
         return answer
 
-    def _persist_flip(self, now: float) -> None:
-        """The label is spent before the first answer leaves."""
-        self.persist(
-            Flipped(
-                peer=self.name,
-                at=now,
-                label_id=self._example.label_id,
-                flip_probability=self._my.roster.roster.flip_probability,
-                flipped_label=self._my.exchange.flip(),
-                round_id=self._opened.round_id.hex(),
-                roster=self._my.roster.digest.hex(),
-            )
+    def _spend(self, now: float) -> None:
+        """The label is spent before the first answer leaves, or at the latest with the exchange; and once."""
+        accepted = self._my.roster
+        if self._ledger.holds(self._example.label_id, **self._place_of(accepted)):
+            return
+        release = Flipped(
+            peer=self.name,
+            at=now,
+            label_id=self._example.label_id,
+            flip_probability=accepted.roster.flip_probability,
+            flipped_label=self._my.exchange.flip(),
+            round_id=self._opened.round_id.hex(),
+            roster=accepted.digest.hex(),
         )
+        self._ledger.enter(release)
+        self.persist(release)
 
     # -- closing and report ----------------------------------------------------------------------------------------
 
@@ -459,6 +508,7 @@ class Peer(Machine):
         self.clear_alarm("ask")
         exchange = self._my.exchange
         exchange.deadline()
+        self._spend(now)  # unasked too: who comes to the next round with an unspent label would tell that nobody asked
         self.persist(Ready(peer=self.name, at=now, holding=exchange.holding))
         self._my.closing.declare(holding=exchange.holding)
         self._gossip.full_pace(now, within=self._deadlines.closing - now)
@@ -512,23 +562,13 @@ class Peer(Machine):
         self._end(Outcome.FAILED, Reason.NO_RECEIPT, now)
 
 
-def check_agreement(opened: OpenedManifest, *, example: Example, label_space: LabelSpace, study: bool) -> None:
-    """Compares the manifest with the peer's own configuration, before the label is looked at.
-
-    Raises:
-        ConfigurationError: They disagree.
-    """
-    if opened.label_space != label_space:
-        theirs, ours = list(opened.label_space.classes), list(label_space.classes)
-        raise ConfigurationError(f"the round has {theirs}, this peer {ours}", field="classes")
+def disagreement(opened: OpenedManifest, *, policy: Policy, dimension: int, study: bool) -> str | None:
+    """Why a peer takes no part in a round, as far as the manifest tells; it is never given the label."""
+    if (about := policy.against_manifest(opened)) is not None:
+        return about
     if opened.manifest.study != study:
         kinds = {True: "a study", False: "a deployment"}
-        raise ConfigurationError(
-            f"the round is {kinds[opened.manifest.study]}, this peer belongs to {kinds[study]}", field="study"
-        )
-    if len(example.features) != opened.clustering.dimension:
-        raise ConfigurationError(
-            f"{len(example.features)} given; the round has {opened.clustering.dimension}", field="features"
-        )
-    if not 0 <= example.label < len(label_space):
-        raise ConfigurationError(f"not one of the {len(label_space)} classes of the label space", field="label")
+        return f"policy: the round is {kinds[opened.manifest.study]}, this peer belongs to {kinds[study]}"
+    if dimension != opened.clustering.dimension:
+        return f"policy: {opened.clustering.dimension} features instead of {dimension}"
+    return None

@@ -18,14 +18,12 @@ class Clock:
 def begin(peers=3, engine="processes"):
     said, updates, clock = [], [], Clock()
     watcher = Watcher(say=said.append, update=updates.append, interval=5.0, clock=clock)
-    watcher.playing(
-        peers=peers, clusters=1, engine=engine, pace=phases(peers=peers, peers_per_process=1, engine=engine)
-    )
+    watcher.playing(peers=peers, clusters=1, engine=engine, pace=phases(peers=peers, engine=engine))
     return watcher, said, updates, clock
 
 
 def test_the_round_is_announced_with_its_length_where_it_takes_real_time():
-    assert begin()[1] == ["3 peers in 1 clusters, on the processes engine; the round takes about 21 s"]
+    assert begin()[1] == ["3 peers in 1 clusters, on the processes engine; the round takes about 22 s"]
     assert begin(engine="virtual")[1] == ["3 peers in 1 clusters, on the virtual engine"]
 
 

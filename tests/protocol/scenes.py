@@ -37,6 +37,8 @@ class Watched:
             self._scene.unheard += 1
             return None
         reply = self._machine.receive(message, sender, now)
+        if self._scene.tamper is not None:
+            reply = self._scene.tamper(self, message, sender, reply)
         self._scene.traffic.append((now, sender, self.peer_id, message, reply))
         return reply
 
@@ -48,9 +50,12 @@ class Scene:
         study: As for ``virtual.play``.
         deaf: Ordinal -> function of ``now``: whether that peer ignores asks, like a process that is stopped.
         joins: Ordinal -> seconds after the opening; within the first second if not given.
+        tamper: Function of the machine that replied, message, sender and reply: what arrives instead of the reply.
+        nonce: Another one makes another round of the same study.
     """
 
-    def __init__(self, study, *, deaf=None, joins=None):
+    def __init__(self, study, *, deaf=None, joins=None, tamper=None, nonce=bytes(16)):
+        self.tamper = tamper
         self.study = study
         self.traffic = []  # (when, sender, receiver, message, reply)
         self.sends = []  # (sender, effect), heard or not
@@ -59,7 +64,7 @@ class Scene:
         self.network = VirtualNetwork(rng=random.Random(study.seed))
         learner_keys, round_keys = transparent_keys(b"learner"), transparent_keys(b"round")
         terms = study.terms.manifest(round_key=round_keys.sealing_public, opened=0.0)
-        envelope = manifests.sign(msgspec.structs.replace(terms, nonce=bytes(16)), learner_keys)
+        envelope = manifests.sign(msgspec.structs.replace(terms, nonce=nonce), learner_keys)
         opened = manifests.open_manifest(envelope, keys=learner_keys, learner=learner_keys.peer_id)
         self.learner = learner_keys.peer_id
         self.collector = Collector(

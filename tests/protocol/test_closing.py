@@ -1,5 +1,9 @@
 """A peer reports only if it was ready, its mate was, and enough of the roster hold an answer."""
 
+import itertools
+import math
+from functools import lru_cache
+
 import msgspec
 import pytest
 
@@ -264,3 +268,73 @@ def test_messages_of_another_round_are_refused():
         assert hand.receive(message, keys(mate).peer_id, DEADLINES.exchange + 1.0) == Refusal("another_round")
     assert keys(mate).peer_id not in hand.machine._my.closing.records
     assert keys(8).peer_id not in hand.machine.directory.mates
+
+
+# -- the law that the roster's guarantee charges ----------------------------------------------------------------------
+
+FOUR = (1, 2, 3, 4)
+ANSWERS, DEAF, GONE = range(3)  # deaf: ready, but asks never arrive; gone: by the exchange deadline
+
+
+def chance(pool, h):
+    """4^4 P(Bin(4, p/4) >= h)."""
+    return sum(math.comb(4, r) * pool**r * (4 - pool) ** (4 - r) for r in range(h, 5))
+
+
+def reports_of(h):
+    """Fates of four peers -> for each of the 4^4 draws, who of them reports; by the real verdict."""
+    opened = open_round(tolerated_loss=1 - h / 4)
+    signed = open_roster(roster(FOUR, opened=opened), opened=opened)
+    assert signed.roster.holding_minimum == h
+    envelopes = {
+        (i, holding): ready(i, holding=holding, round_id=opened.round_id, digest=signed.digest)
+        for i in FOUR
+        for holding in (False, True)
+    }
+
+    @lru_cache
+    def verdicts(declared):
+        """By reporter and mate, given who has declared what; None is a peer that has not."""
+        found = Closing(roster=signed, keys=keys(9))
+        found.absorb(
+            tuple(envelopes[i, holding] for i, holding in zip(FOUR, declared, strict=True) if holding is not None)
+        )
+        return {
+            (i, mate): found.verdict(me=keys(i).peer_id, mate=keys(mate).peer_id, holding=bool(declared[i - 1])) is None
+            for i in FOUR
+            for mate in FOUR
+        }
+
+    def play(fates, draws):
+        holds = [fates[draw - 1] == ANSWERS for draw in draws]
+        declared = tuple(None if fate == GONE else held for fate, held in zip(fates, holds, strict=True))
+        may = verdicts(declared)
+        return [i for i in FOUR if fates[i - 1] != GONE and may[i, draws[i - 1]]]
+
+    return play
+
+
+@pytest.mark.parametrize("h", [1, 2, 3, 4])
+def test_brute_force_confirms_the_claimed_law_for_every_pattern_of_failures(h):
+    play = reports_of(h)
+    for fates in itertools.product((ANSWERS, DEAF, GONE), repeat=4):
+        outcomes = [play(fates, draws) for draws in itertools.product(FOUR, repeat=4)]
+        pool = fates.count(ANSWERS)
+        leaving = sum(bool(reporters) for reporters in outcomes)
+        assert leaving <= chance(pool, h)
+        if GONE not in fates:  # whoever is ready counts, so the law is met exactly
+            assert leaving == chance(pool, h)
+            assert all(len(reporters) >= h or not reporters for reporters in outcomes)
+
+
+def test_without_the_count_of_answers_reports_leave_more_often_than_charged(monkeypatch):
+    """The control: ready mates alone."""
+    monkeypatch.setattr(
+        Closing,
+        "verdict",
+        lambda self, me, mate, holding: None if holding and me in self.records and mate in self.records else "no",
+    )
+    play = reports_of(3)
+    fates = (ANSWERS, DEAF, DEAF, DEAF)
+    leaving = sum(bool(play(fates, draws)) for draws in itertools.product(FOUR, repeat=4))
+    assert leaving > chance(1, 3)

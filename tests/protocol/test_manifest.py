@@ -6,10 +6,12 @@ import msgspec
 import pytest
 
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
+from p2p_labeldp.facts import Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.manifest import Deadlines, open_manifest, sign
-from protocol.little_round import CLASSES, LEARNER, OPENED, example, keys, manifest, open_round, peer
+from p2p_labeldp.protocol.messages import Ask, Digest, Offer, Refusal, Topic
+from protocol.little_round import CLASSES, LEARNER, OPENED, Hand, address, example, keys, manifest, open_round, peer
 
 
 def opened(envelope):
@@ -100,28 +102,48 @@ def test_deadlines_increase(ends):
 
 
 @pytest.mark.parametrize(
-    ("field", "terms", "own"),
+    ("why", "terms", "own"),
     [
-        ("classes", {"classes": ("yes", "no")}, {}),
-        ("classes", {"classes": ("no", "yes", "perhaps")}, {}),
-        ("classes", {"classes": ("no", "maybe")}, {}),
-        ("study", {"study": False}, {}),
-        ("study", {}, {"study": False}),
-        ("features", {}, {"example": Example(features=(1.0,), label=0)}),
-        ("label", {}, {"example": example(label=2)}),
-        ("label", {}, {"example": example(label=-1)}),
+        ("class 0 is 'yes' instead of 'no'", {"classes": ("yes", "no")}, {}),
+        ("a label space of 3 classes instead of 2", {"classes": ("no", "yes", "perhaps")}, {}),
+        ("class 1 is 'maybe' instead of 'yes'", {"classes": ("no", "maybe")}, {}),
+        ("minimum size 2 below 3", {"minimum_size": 2}, {}),
+        ("the round is a deployment, this peer belongs to a study", {"study": False}, {}),
+        ("the round is a study, this peer belongs to a deployment", {}, {"study": False}),
+        ("2 features instead of 1", {}, {"example": Example(features=(1.0,), label=0)}),
+        (f"learner {LEARNER.peer_id.hex()} instead of {keys(7).peer_id.hex()}", {}, {"learner": address(7)}),
     ],
 )
-def test_a_peer_that_disagrees_takes_no_part(field, terms, own):
+def test_a_peer_that_disagrees_takes_no_part_and_keeps_silent(why, terms, own):
+    opened = open_round(**terms)
+    hand = Hand(peer(opened=opened, **own))
+    hand.start()
+    assert hand.end == (Outcome.REFUSED, Reason.POLICY)
+    assert [fact.about for fact in hand.facts(Rejected)] == [f"policy: {why}"]
+    assert hand.machine.wake_at() is None
+    for message in (Digest(opened.round_id, Topic.DIRECTORY, 0, b"", ()), Ask(opened.round_id, bytes(32), bytes(16))):
+        assert hand.receive(message, keys(2).peer_id, 1.0) == Refusal("takes_no_part")
+    assert not hand.sent(object)
+    assert hand.label_is_untouched
+    control = Hand(peer())
+    control.start()
+    assert not control.machine.over
+    assert isinstance(
+        control.receive(Digest(OPENED.round_id, Topic.DIRECTORY, 0, b"", ()), keys(2).peer_id, 1.0), Offer
+    )
+
+
+@pytest.mark.parametrize("label", [2, -1])
+def test_a_label_outside_the_peers_own_label_space_is_a_configuration_error(label):
     peer()
-    with pytest.raises(ConfigurationError, match=f"^{field}: "):
-        peer(opened=open_round(**terms), **own)
+    with pytest.raises(ConfigurationError, match=r"^label: "):
+        peer(example=example(label=label))
 
 
 def test_a_manifest_that_leaves_a_class_out_does_not_learn_who_holds_it():
-    texts = set()
-    for label in (0, 1):
-        with pytest.raises(ConfigurationError) as caught:
-            peer(opened=open_round(classes=("no", "other")), label=label)
-        texts.add(str(caught.value))
-    assert len(texts) == 1
+    hands = [Hand(peer(opened=open_round(classes=("no", "other")), label=label)) for label in (0, 1)]
+    for hand in hands:
+        hand.start()
+    zero, one = hands
+    assert zero.effects == one.effects
+    assert zero.end == (Outcome.REFUSED, Reason.POLICY)

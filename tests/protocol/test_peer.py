@@ -138,6 +138,23 @@ def test_losses_within_the_tolerated_share_still_give_reports(study_of):
     assert len(scene.facts(Accepted)) == 38 - lost
 
 
+def test_with_a_loss_of_15_percent_tolerated_a_round_outlives_5_percent_that_stop_after_their_ask(study_of):
+    """Whoever has one of them for a mate loses its answer too, so about one in ten has nothing to report."""
+    study = study_of(seed=1, sizes=(60,), tolerated_loss=0.15, target_epsilon=1.0)
+    usual = Scene(study).play()
+    scene = Scene(study)
+    for stopped in range(3):
+        scene.lose(stopped, AFTER_ASKS)
+    ends = scene.play().ends()
+    (roster_,) = scene.collector.rosters.values()
+    assert roster_.plan == usual.collector.rosters[0].plan  # the guarantee is the roster's
+    abstained = {i for i, end in ends.items() if end == (Outcome.ABSTAINED, Reason.MATE_NOT_READY)}
+    assert abstained == {i for i, mate in scene.mates().items() if mate < 3 and i >= 3}
+    assert {ends[i] for i in range(3, 60) if i not in abstained} == {REPORTED}
+    assert len(abstained) >= 2
+    assert asked(scene) == {peer: {mate} for peer, mate in usual.mates().items()}  # nobody asked twice
+
+
 def test_below_the_holding_minimum_the_cluster_abstains(study_of):
     study = study_of(seed=2, sizes=(40,), tolerated_loss=0.05)
     scene = Scene(study)

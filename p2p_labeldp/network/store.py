@@ -1,0 +1,214 @@
+"""What a deployed peer has on disk: its label ledger, in SQLite.
+
+Each release is committed before the call that stores it returns (WAL, ``synchronous=FULL``), so before the first answer
+leaves. Spending and recording are one row, written in the transaction that has looked at all earlier ones. A peer keeps
+its file locked for as long as it runs: a second instance on the same file does not start.
+
+**A key without its ledger.** Before its first round a peer writes, beside its key file, ``KEY.used``: its id and the
+random id of its state. From then on a start that doesn't find that very state is refused, unless told that it is lost.
+Noticed are a state file that was deleted, moved or replaced. Not noticed are: a key copied elsewhere without
+``KEY.used``; both files deleted together; an older copy of the same state put back. For these stand the coins, which
+are HMACs of the key's secret: such a peer repeats its flip at the same flip probability, and its draw in the same round
+and roster. At another flip probability, or in another roster, it releases its label a second time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.facts import Fact, Flipped
+from p2p_labeldp.protocol.ledger import Ledger
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x70326C64  # "p2ld"
+STATE_SUFFIX, USED_SUFFIX = ".state", ".used"
+
+_SCHEMA = """
+CREATE TABLE owner (peer_id TEXT NOT NULL, state_id TEXT NOT NULL);
+CREATE TABLE releases (
+    label_id TEXT NOT NULL, round_id TEXT NOT NULL, roster TEXT NOT NULL,
+    flip_probability REAL NOT NULL, flipped_label INTEGER NOT NULL, peer TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (label_id, round_id, roster)
+) WITHOUT ROWID;
+"""
+
+
+class Store:
+    """One peer's file; call it with each persisted fact.
+
+    Args:
+        path: The file; made if missing.
+        peer_id: Whose it is, hex.
+        another_roster: As for ``Ledger``.
+
+    Raises:
+        ConfigurationError: No state of this program, of this version, of this peer; or in use.
+    """
+
+    def __init__(self, path: Path, *, peer_id: str, another_roster: bool = False) -> None:
+        self.path = path
+        self._another_roster = another_roster
+        fresh = not path.exists()
+        try:
+            if fresh:  # SQLite would take its mode from the umask, and give it to the WAL beside it
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=0.0)
+        except (OSError, sqlite3.Error) as exc:
+            raise ConfigurationError(f"{str(path)!r} can't be opened: {exc}", field="--state") from exc
+        try:
+            self.state_id = self._open(peer_id)
+        except sqlite3.Error as exc:
+            self._db.close()
+            busy = "locked" in str(exc)
+            what = "is in use by another instance of this peer" if busy else f"is no state of a peer: {exc}"
+            raise ConfigurationError(f"{str(path)!r} {what}", field="--state") from exc
+        except ConfigurationError:
+            self._db.close()
+            raise
+        if fresh:
+            _sync(path.parent)
+
+    def _open(self, peer_id: str) -> str:
+        db = self._db
+        db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        empty = not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]  # new, or died while it was made
+        if db.execute("PRAGMA application_id").fetchone()[0] != (0 if empty else APPLICATION_ID):
+            raise ConfigurationError(f"{str(self.path)!r} is another program's", field="--state")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        with self._transaction():
+            if empty:
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    db.execute(statement)
+                db.execute("INSERT INTO owner VALUES (?, ?)", (peer_id, os.urandom(16).hex()))
+                db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version != SCHEMA_VERSION:
+                raise ConfigurationError(
+                    f"{str(self.path)!r} has version {version}; this program reads {SCHEMA_VERSION}", field="--state"
+                )
+            owner, state_id = db.execute("SELECT peer_id, state_id FROM owner").fetchone()
+            if owner != peer_id:
+                raise ConfigurationError(f"{str(self.path)!r} is the state of peer {owner[:16]}", field="--state")
+            return str(state_id)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def ledger(self) -> Ledger:
+        """What has left so far."""
+        names = "label_id, round_id, roster, flip_probability, flipped_label, peer, at"
+        rows = self._db.execute(f"SELECT {names} FROM releases ORDER BY at").fetchall()  # noqa: S608  a constant
+        fields = names.split(", ")
+        releases = [Flipped(**dict(zip(fields, row, strict=True))) for row in rows]
+        return Ledger(releases, another_roster=self._another_roster)
+
+    def __call__(self, fact: Fact) -> None:
+        """Makes a release durable before it returns; other facts are not kept.
+
+        Raises:
+            LabelAlreadyReleased: The label may not leave again; nothing is written.
+        """
+        if not isinstance(fact, Flipped):
+            return
+        row = (fact.label_id, fact.round_id, fact.roster, fact.flip_probability, fact.flipped_label, str(fact.peer))
+        try:
+            with self._transaction():
+                if self.ledger().enter(fact):
+                    self._db.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, fact.at))
+            # Into the file itself: somebody who moves it after a crash won't think of the log beside it.
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as exc:  # a full disk, say; a label that can't be recorded does not leave
+            raise OSError(f"{str(self.path)!r} can't be written: {exc}") from exc
+
+    def close(self) -> None:
+        """Gives the file up."""
+        self._db.close()
+
+
+def open_beside(
+    key: Path, *, peer_id: str, state: Path | None = None, new_state: bool = False, another_roster: bool = False
+) -> Store:
+    """The state that belongs to a key file, made at the key's first use.
+
+    Args:
+        key: The key file; ``KEY.used`` stands beside it.
+        peer_id: Of the key, hex.
+        state: ``KEY.state`` if not given.
+        new_state: Take whatever state there is, or make one, though the key was used with another that is lost.
+        another_roster: As for ``Ledger``.
+
+    Raises:
+        ConfigurationError: The key was used, and this is not its state.
+    """
+    path = state or Path(f"{key}{STATE_SUFFIX}")
+    mark = Path(f"{key}{USED_SUFFIX}")
+    used = _state_of(mark, peer_id)
+    remedy = "if it is lost for good, --new-state starts anew, and whatever has left of the label may leave again"
+    if used is not None and not path.exists() and not new_state:
+        raise ConfigurationError(f"{str(path)!r} is missing, and the key has been used; {remedy}", field="--state")
+    store = Store(path, peer_id=peer_id, another_roster=another_roster)
+    try:
+        if used != store.state_id:
+            if used is not None and not new_state:
+                raise ConfigurationError(
+                    f"{str(path)!r} is not the state this key was used with; {remedy}", field="--state"
+                )
+            _mark(mark, peer_id, store.state_id)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _state_of(mark: Path, peer_id: str) -> str | None:
+    try:
+        content = json.loads(mark.read_text(encoding="ascii"))
+        owner, state_id = content["peer"], content["state"]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise ConfigurationError(
+            f"{str(mark)!r} can't be read; it says which state is the key's", field="--key"
+        ) from exc
+    if owner != peer_id:
+        raise ConfigurationError(f"{str(mark)!r} is the mark of another key", field="--key")
+    return str(state_id)
+
+
+def _mark(mark: Path, peer_id: str, state_id: str) -> None:
+    """On disk before the first round; whole or not at all."""
+    new = Path(f"{mark}.new")
+    try:
+        with new.open("w", encoding="ascii") as file:
+            file.write(json.dumps({"peer": peer_id, "state": state_id}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(mark)
+        _sync(mark.parent)
+    except OSError as exc:
+        raise ConfigurationError(
+            f"{str(mark)!r} can't be written: {exc.strerror}; a key that is used is marked as such", field="--key"
+        ) from exc
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

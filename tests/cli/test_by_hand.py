@@ -1,0 +1,135 @@
+"""The round by hand: a learner and three peers, each a command of its own, with keys and coins of their own."""
+
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from p2p_labeldp.cli.app import main
+
+CLASSES = "malignant,benign"
+PHASES = {"join": 12, "exchange": 5, "closing": 5, "report": 3}
+
+
+def free_ports(count):
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+def command(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "p2p_labeldp", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.processes
+def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys):
+    assert main(["examples", "breast-cancer", "--count", "3", "--out", str(tmp_path / "people")]) == 0
+    ids = []
+    for i in range(3):
+        capsys.readouterr()
+        assert main(["keygen", str(tmp_path / f"{i}.key")]) == 0
+        ids.append(capsys.readouterr().out.strip())
+    at, *places = free_ports(4)
+    settings = [text for name, value in PHASES.items() for text in ("--set", f"exchange.deadlines.{name}={value}")]
+    learner = command(
+        "learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--json", "--out", str(tmp_path / "out"), *settings
+    )
+    running = [learner]
+    try:
+        address = re.search(r"[0-9a-f]{64}@127\.0\.0\.1:\d+", learner.stderr.readline())[0]
+        for i in range(3):
+            running.append(
+                command(
+                    *("peer", str(tmp_path / "people" / f"{i}.json"), "--key", str(tmp_path / f"{i}.key")),
+                    *("--classes", CLASSES, "--listen", f"127.0.0.1:{places[i]}", "--learner", address, "--json"),
+                    *(("--contact", f"{ids[0]}@127.0.0.1:{places[0]}") if i else ()),
+                )
+            )
+        ended = [json.loads(peer.communicate(timeout=60)[0]) for peer in running[1:]]
+        result = json.loads(learner.communicate(timeout=60)[0])
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+    assert [one["outcome"] for one in ended] == ["reported"] * 3
+    assert [one["peer"] for one in ended] == ids
+    assert result["outcomes"] == {"reported": 3}
+    assert result["seed"] is None
+    assert result["accuracy"]["non_private"] is result["accuracy"]["majority"] is None
+    (cluster,) = result["clusters"]
+    assert (cluster["size"], cluster["delta"]) == (3, 1 / 9)
+    assert cluster["epsilon"] <= 1
+    assert cluster["flip_probability"] == pytest.approx(0.108, abs=1e-3)
+    noisy = np.loadtxt(tmp_path / "out" / "noisy.csv", delimiter=",", skiprows=1)
+    assert noisy.shape == (3, 32)
+    assert set(noisy[:, -1]) <= {0, 1}
+
+
+def test_a_key_file_is_its_owners_alone_and_never_overwritten(tmp_path, capsys):
+    key = tmp_path / "a.key"
+    assert main(["keygen", str(key), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["file"] == str(key)
+    assert stat.S_IMODE(os.stat(key).st_mode) == 0o600
+    secret = key.read_text()
+    assert main(["keygen", str(key)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert key.read_text() == secret
+
+
+def test_keys_differ(tmp_path, capsys):
+    for name in "ab":
+        assert main(["keygen", str(tmp_path / name)]) == 0
+    first, second = capsys.readouterr().out.split()
+    assert first != second
+
+
+LEARNER = "0" * 64 + "@127.0.0.1:7800"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"--learner": "nobody"}, "--learner: 'nobody' given; id@host:port is needed"),
+        ({"--contact": "x@y"}, "--contact: 'x@y' given; id@host:port is needed"),
+        ({"--listen": "7801"}, "--listen: '7801' given; host:port is needed"),
+        ({"--key": "none.key"}, "--key: 'none.key' can't be read"),
+        ({"--classes": "ill"}, "label space: 1 classes given; 2 to 256 are possible"),
+        ({"--classes": "a,b"}, "is none of a, b"),
+        ({"example": "none.json"}, "EXAMPLE: 'none.json' can't be read"),
+    ],
+)
+def test_what_a_peer_cannot_start_with_is_one_line(tmp_path, capsys, changes, complaint):
+    example, key = tmp_path / "e.json", tmp_path / "k.key"
+    example.write_text('{"features": [1.0], "label": "malignant"}')
+    main(["keygen", str(key)])
+    capsys.readouterr()
+    options = {"--key": str(key), "--classes": CLASSES, "--listen": "127.0.0.1:7801", "--learner": LEARNER, **changes}
+    path = options.pop("example", str(example))
+    assert main(["peer", path, *(text for pair in options.items() for text in pair)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert complaint in err
+    assert "malignant'" not in err  # the label itself is never named
+
+
+def test_commands_for_deployments_have_no_seed_option(capsys):
+    for name in ("learner", "peer", "keygen"):
+        assert main([name, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert "--seed" not in text
+        assert "Example" in text

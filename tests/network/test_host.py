@@ -1,0 +1,113 @@
+"""What can't be made durable does not leave: a host whose store fails never speaks again."""
+
+import asyncio
+import contextlib
+
+from p2p_labeldp.crypto.identity import SigningKey
+from p2p_labeldp.errors import PeerUnreachable
+from p2p_labeldp.facts import Answered, Flipped
+from p2p_labeldp.network.host import Host
+from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.protocol import wire
+from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.machine import Machine
+from p2p_labeldp.protocol.messages import Answer, Done, Refusal
+
+SERVER, CLIENT = SigningKey(b"S" * 32), SigningKey(b"C" * 32)
+FLIP = Flipped(peer=0, label_id="label", flip_probability=0.1, flipped_label=1, round_id="", roster="")
+
+
+class Answering(Machine):
+    """Flips at the first message and answers each with the same box, as a peer does."""
+
+    def __init__(self):
+        super().__init__()
+        self.flipped = False
+
+    over = False
+
+    def start(self, now):
+        pass
+
+    def close(self, now):
+        pass
+
+    def receive(self, message, sender, now):
+        if not self.flipped:
+            self.flipped = True
+            self.persist(FLIP)
+        self.persist(Answered(peer=0, asker=1))
+        return Answer(b"box")
+
+
+async def replies(store, count):
+    """The replies to so many equal messages, what the sink heard, and the host."""
+    heard = []
+    async with HttpClient() as client:
+        host = Host(key=SERVER, client=client, sink=heard.append, store=store)
+        try:
+            to = Address(SERVER.peer_id, "127.0.0.1", await host.listen("127.0.0.1", 0))
+            host.start(Answering(), elapsed=0.0)
+            found = []
+            for _ in range(count):
+                try:
+                    found.append(wire.decode(await client.post(CLIENT, to, wire.encode(Done()), timeout=5.0)))
+                except PeerUnreachable as exc:
+                    found.append(exc)
+            finished = asyncio.ensure_future(host.finished())
+            done, _ = await asyncio.wait([finished], timeout=0.0 if len(heard) else 5.0)
+            finished.cancel()
+            host.stop()
+            return found, heard, [one.exception() for one in done]
+        finally:
+            await host.close()
+
+
+async def test_an_answer_whose_flip_was_not_stored_never_leaves_nor_does_its_repeat():
+    def full(_fact):
+        raise OSError(28, "No space left on device")
+
+    (first, *repeats), heard, ended = await replies(full, 3)
+    assert isinstance(first, PeerUnreachable)
+    assert repeats == [Refusal("not_ready", retry=True)] * 2
+    assert heard == []
+    assert [type(error) for error in ended] == [OSError]
+
+
+async def test_with_a_store_that_works_the_answer_leaves_after_it():
+    stored = []
+    found, heard, ended = await replies(stored.append, 2)
+    assert found == [Answer(b"box")] * 2
+    assert [type(fact) for fact in stored] == [Flipped, Answered, Answered]
+    assert [type(fact) for fact in heard] == [Answered, Answered]  # the flip is kept by its own peer
+    assert ended == []
+
+
+async def test_a_failing_store_is_not_asked_again():
+    asked = []
+
+    def failing(fact):
+        asked.append(fact)
+        raise OSError(5, "Input/output error")
+
+    await replies(failing, 3)
+    assert asked == [FLIP]
+
+
+async def test_with_the_check_switched_off_the_repeat_leaves(monkeypatch):
+    """The control: a host that forgets that its store failed gives the box away at the second ask."""
+    carry_out = Host._carry_out
+
+    def forgetful(self, machine):
+        with contextlib.suppress(OSError):
+            carry_out(self, machine)
+
+    monkeypatch.setattr(Host, "_carry_out", forgetful)
+    failures = iter([True])
+
+    def once(_fact):
+        if next(failures, False):
+            raise OSError(28, "No space left on device")
+
+    found, _, _ = await replies(once, 2)
+    assert Answer(b"box") in found

@@ -1,0 +1,235 @@
+"""Deployed peers and their learner on real sockets of this machine: policy, ledger and refusals as a user meets them.
+
+The rounds last seconds, since real sockets need real time; nothing is asserted about how long anything took.
+"""
+
+import asyncio
+import sqlite3
+import time
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from p2p_labeldp import randomness
+from p2p_labeldp.clustering import Clustering
+from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.facts import Answered, Asked, Ended, Flipped, Outcome, Reason, Rejected
+from p2p_labeldp.labels import Example, LabelSpace
+from p2p_labeldp.network import peer_process
+from p2p_labeldp.network.host import Host
+from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.learner_process import serve
+from p2p_labeldp.network.party import Party
+from p2p_labeldp.network.peer_process import run_peers
+from p2p_labeldp.network.store import Store, open_beside
+from p2p_labeldp.network.study import Terms
+from p2p_labeldp.protocol import manifest as manifests
+from p2p_labeldp.protocol.collector import Collector
+from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.manifest import Deadlines
+from p2p_labeldp.protocol.policy import Policy
+
+pytestmark = pytest.mark.processes
+
+LEARNER = Keys(b"L" * 32)
+REPORTED, SPENT = (Outcome.REPORTED, None), (Outcome.REFUSED, Reason.LABEL_SPENT)
+POLICY, SKEW = (Outcome.REFUSED, Reason.POLICY), (Outcome.FAILED, Reason.CLOCK_SKEW)
+
+
+def terms(**changes):
+    clustering = Clustering(mean=[0.0], scale=[1.0], centroids=[[0.0]], cluster_of_centroid=[0])
+    values = {
+        "classes": ("no", "yes"),
+        "clustering": clustering.to_payload(),
+        "target_epsilon": 1.0,
+        "flip_probability": None,
+        "tolerated_loss": 0.05,
+        "minimum_size": 3,
+        "deadlines": Deadlines(join=2.0, exchange=3.5, closing=5.0, report=5.5),
+        "gossip_period": 0.2,
+        "study": False,
+    }
+    return Terms(**{**values, **changes})
+
+
+def parties(directory, ports, learner, *, keep, policy=None, label=0, **terms):
+    """Three deployed peers; with a state on disk if ``keep`` is given."""
+    found, coins = [], [randomness.Secret(bytes([i]) * 32) for i in range(3)]
+    rings = [Keys(one.identity()) for one in coins]
+    everyone = [Address(ring.peer_id, "127.0.0.1", port) for ring, port in zip(rings, ports, strict=True)]
+    for i, ring in enumerate(rings):
+        key, store = Path(directory) / f"{i}.key", None
+        if keep is not None:
+            store = keep.enter_context(_closing(open_beside(key, peer_id=ring.peer_id.hex(), **terms)))
+        found.append(
+            Party(
+                keys=ring,
+                coins=coins[i],
+                example=Example(features=(0.1 * i,), label=label if i == 0 else 1),
+                label_space=LabelSpace(classes=("no", "yes")),
+                host="127.0.0.1",
+                port=ports[i],
+                learner=learner,
+                contacts=tuple(one for one in everyone if one.peer_id != ring.peer_id),
+                sequence=time.time_ns() // 1_000_000,
+                policy=policy,
+                store=store,
+            )
+        )
+    return found
+
+
+class _closing(ExitStack):
+    def __init__(self, store):
+        super().__init__()
+        self.callback(store.close)
+        self.store = store
+
+    def __enter__(self):
+        return self.store
+
+
+async def free_ports(count):
+    servers = [await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) for _ in range(count)]
+    ports = [server.sockets[0].getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+        await server.wait_closed()
+    return ports
+
+
+async def play(directory, *, round_terms=None, **own):
+    """One round: how it ended for each peer, all facts, and what the learner has."""
+    facts, announced, stopped = [], asyncio.get_running_loop().create_future(), asyncio.Event()
+    port, *ports = await free_ports(4)
+    serving = asyncio.create_task(
+        serve(
+            round_terms or terms(),
+            keys=LEARNER,
+            host="127.0.0.1",
+            port=port,
+            sink=facts.append,
+            announce=announced.set_result,
+            stopped=stopped,
+            linger=0.0,
+        )
+    )
+    learner = await announced
+    with ExitStack() as keep:
+        await run_peers(parties(directory, ports, learner, **{"keep": keep, **own}), facts.append)
+    stopped.set()
+    collected = await serving
+    ends = [(fact.outcome, fact.reason) for fact in facts if isinstance(fact, Ended)]
+    return ends, facts, collected
+
+
+def wipe(directory):
+    for state in Path(directory).glob("*.state"):
+        state.unlink()
+
+
+def told_by(directory):
+    """What each peer's ledger says of its label: flip probability and flipped value."""
+    found = {}
+    for state in Path(directory).glob("*.state"):
+        with sqlite3.connect(state) as db:
+            found[state.name] = db.execute("SELECT flip_probability, flipped_label FROM releases").fetchone()
+        db.close()
+    return found
+
+
+async def test_a_label_leaves_once_whoever_asks_and_a_wiped_ledger_repeats_it(tmp_path):
+    ends, facts, _ = await play(tmp_path)
+    assert ends == [REPORTED] * 3
+    told = told_by(tmp_path)
+    assert len(told) == 3  # also by those whom nobody asked
+    assert not [fact for fact in facts if isinstance(fact, Flipped)]
+
+    again, facts, nothing = await play(tmp_path)  # the next round of the same learner
+    assert again == [SPENT] * 3
+    abouts = {fact.about for fact in facts if isinstance(fact, Rejected) and fact.peer != "learner"}
+    assert "label spent: 'label' has left in another round" in abouts
+    assert nothing.reports == nothing.rosters == ()
+    assert not [fact for fact in facts if isinstance(fact, Asked | Answered)]
+
+    wipe(tmp_path)
+    anew, _, _ = await play(tmp_path, new_state=True)  # the control: the ledger switched off
+    assert anew == [REPORTED] * 3
+    assert told_by(tmp_path) == told  # the coins are the secret's
+
+
+@pytest.mark.parametrize("label", [0, 1])
+async def test_peers_refuse_a_roster_that_passes_their_limit(tmp_path, label):
+    ends, facts, collected = await play(tmp_path, policy=Policy(local_epsilon=1.0), keep=None, label=label)
+    assert ends == [POLICY] * 3
+    assert collected.reports == ()
+    assert [roster.size for roster in collected.rosters] == [3]
+    assert all("policy: local epsilon" in f.about for f in facts if isinstance(f, Rejected) and f.peer != "learner")
+    assert not [fact for fact in facts if isinstance(fact, Asked | Answered)]
+
+
+async def test_peers_refuse_a_manifest_with_a_minimum_of_two_and_leave_no_record(tmp_path):
+    ends, facts, collected = await play(tmp_path, round_terms=terms(minimum_size=2), keep=None)
+    assert ends == [POLICY] * 3
+    assert collected.rosters == ()
+    abouts = {fact.about for fact in facts if isinstance(fact, Rejected) and fact.peer != "learner"}
+    assert "policy: minimum size 2 below 3" in abouts
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda envelope: envelope[:-1] + bytes([envelope[-1] ^ 1]),
+        lambda _: manifests.sign(terms().manifest(round_key=bytes(32), opened=0.0), Keys(b"M" * 32)),
+        lambda _: b"",
+    ],
+    ids=["changed after signing", "of another key", "empty"],
+)
+async def test_a_manifest_that_is_not_the_learners_is_refused_though_the_learner_hands_it_out(tmp_path, forge):
+    envelope = manifests.sign(terms().manifest(round_key=bytes(32), opened=time.time()), LEARNER)
+    opened = manifests.open_manifest(envelope, keys=LEARNER, learner=LEARNER.peer_id)
+    facts = []
+    port, *ports = await free_ports(4)
+    async with HttpClient() as client:
+        host = Host(key=LEARNER.signing_key, client=client, sink=lambda _: None)
+        try:
+            await host.listen("127.0.0.1", port)
+            rng = randomness.secure().gossip()
+            collector = Collector(envelope=forge(envelope), opened=opened, keys=LEARNER, round_keys=LEARNER, rng=rng)
+            host.start(collector, elapsed=0.0)
+            where = Address(LEARNER.peer_id, "127.0.0.1", port)
+            await run_peers(parties(tmp_path, ports, where, keep=None), facts.append)
+        finally:
+            await host.close()
+    assert [(fact.outcome, fact.reason) for fact in facts if isinstance(fact, Ended)] == [POLICY] * 3
+    assert {fact.about.partition(": ")[0] for fact in facts if isinstance(fact, Rejected)} == {"policy"}
+
+
+@pytest.mark.parametrize(("off", "expected"), [(6.0, REPORTED), (-600.0, SKEW), (600.0, SKEW)])
+async def test_a_clock_a_little_off_takes_part_and_one_far_off_fails_with_its_reason(
+    tmp_path, monkeypatch, off, expected
+):
+    monkeypatch.setattr(peer_process, "HttpClient", partial(HttpClient, wall_clock=lambda: time.time() + off))
+    ends, _, _ = await play(tmp_path, keep=None)
+    assert ends == [expected] * 3
+
+
+async def test_a_state_that_can_not_be_written_ends_the_round_as_failed_and_its_label_does_not_leave(
+    tmp_path, monkeypatch
+):
+    spent = Store.__call__
+
+    def full(self, fact):
+        if self.path.name == "0.key.state" and isinstance(fact, Flipped):
+            raise OSError(28, "No space left on device")
+        spent(self, fact)
+
+    monkeypatch.setattr(Store, "__call__", full)
+    ends, facts, collected = await play(tmp_path)
+    assert (Outcome.FAILED, Reason.CRASHED) in ends
+    assert len(ends) == 3
+    me = Keys(randomness.Secret(bytes(32)).identity()).peer_id.hex()
+    assert not [fact for fact in facts if isinstance(fact, Answered) and fact.peer == me]
+    assert collected.reports == ()  # three of three have to hold an answer

@@ -1,0 +1,296 @@
+"""A release is on disk before the call returns; a key that was used does not start without its ledger."""
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import p2p_labeldp
+from p2p_labeldp.errors import ConfigurationError, LabelAlreadyReleased
+from p2p_labeldp.facts import Ended, Flipped, Outcome
+from p2p_labeldp.network import store as stores
+from p2p_labeldp.network.store import Store, open_beside
+
+ME, OTHER = "11" * 32, "22" * 32
+A, B = bytes(32), b"\1" * 32
+
+
+def release(*, roster=A, round_id=A, flip=0.1, value=1, label_id="label", at=20.0):
+    return Flipped(
+        peer=ME,
+        at=at,
+        label_id=label_id,
+        flip_probability=flip,
+        flipped_label=value,
+        round_id=round_id.hex(),
+        roster=roster.hex(),
+    )
+
+
+@pytest.fixture
+def open_store(tmp_path):
+    """Opens stores, and closes them in the end."""
+    opened = []
+
+    def open_one(name="state", **terms):
+        opened.append(Store(tmp_path / name, **{"peer_id": ME, **terms}))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+def test_a_release_survives_a_restart_to_the_last_bit(open_store):
+    first = open_store()
+    written = release(flip=0.1 + 0.2)
+    first(written)
+    first(Ended(peer=ME, outcome=Outcome.REPORTED))  # not kept
+    first.close()
+    ledger = open_store().ledger()
+    assert ledger.flipped("label") == 1
+    assert ledger.against_roster("label", round_id=A, roster=A, flip_probability=0.1 + 0.2) is None
+    assert ledger.against_roster("label", round_id=A, roster=A, flip_probability=0.3) is not None
+    assert ledger.against_round("label", round_id=B) is not None
+    assert ledger.flipped("another") is None
+    assert not ledger.enter(written)
+
+
+def test_every_commit_reaches_the_disk(open_store):
+    db = open_store()._db
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
+def test_nobody_else_can_read_a_state(open_store, tmp_path):
+    before = os.umask(0)
+    try:
+        open_store()(release())
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert "state" in modes
+
+
+SECOND = {
+    "another roster": release(roster=B),
+    "another round": release(round_id=B),
+    "another flip probability": release(flip=0.2),
+    "another value": release(value=0),
+}
+
+
+@pytest.mark.parametrize("why", SECOND)
+def test_a_second_release_is_refused_on_disk_and_nothing_is_written(why, open_store):
+    one = open_store()
+    one(release())
+    one(release(at=30.0))  # the same again is no news
+    with pytest.raises(LabelAlreadyReleased):
+        one(SECOND[why])
+    assert one._db.execute("SELECT count(*) FROM releases").fetchone() == (1,)
+    one(release(label_id="another"))
+    assert one._db.execute("SELECT count(*) FROM releases").fetchone() == (2,)
+    fresh = open_store("fresh")  # the control: the same release, first
+    fresh(SECOND[why])
+    assert fresh._db.execute("SELECT count(*) FROM releases").fetchone() == (1,)
+
+
+def test_another_roster_is_recorded_if_allowed_and_still_at_one_flip_and_value(open_store):
+    one = open_store(another_roster=True)
+    one(release())
+    one(release(roster=B))
+    for refused in (release(roster=B, flip=0.2), release(round_id=B, value=0)):
+        with pytest.raises(LabelAlreadyReleased):
+            one(refused)
+    assert one._db.execute("SELECT count(*) FROM releases").fetchone() == (2,)
+
+
+def test_a_second_instance_on_one_state_does_not_start(open_store):
+    first = open_store()
+    with pytest.raises(ConfigurationError, match="in use by another instance"):
+        open_store()
+    first.close()
+    open_store()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from p2p_labeldp.facts import Flipped
+from p2p_labeldp.network.store import Store
+store = Store(Path(sys.argv[1]), peer_id="11" * 32)
+zero = bytes(32).hex()
+store(Flipped(peer="11" * 32, label_id="label", flip_probability=0.1, flipped_label=1, round_id=zero, roster=zero))
+print("stored", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_was_stored_when_a_peer_was_killed_is_there_and_its_lock_is_not(open_store, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(p2p_labeldp.__file__).parents[1])}
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "state")], env=environment, capture_output=True, text=True
+    )
+    assert (killed.stdout, killed.returncode) == ("stored\n", -signal.SIGKILL)
+    (tmp_path / "state").rename(tmp_path / "moved")  # without what SQLite left beside it
+    assert open_store("moved").ledger().flipped("label") == 1
+
+
+def test_a_disk_that_takes_nothing_is_an_error_not_a_silence(open_store):
+    one = open_store()
+    one._db.execute("PRAGMA max_page_count=1")
+    one._db.execute("PRAGMA query_only=ON")
+    with pytest.raises(OSError, match="can't be written"):
+        one(release())
+    one._db.execute("PRAGMA query_only=OFF")
+    one(release())
+
+
+def garbage(path):
+    path.write_bytes(b"this is no data base, but long enough to look at" * 40)
+
+
+def another_programs(path):
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE theirs (x)")
+    db.close()
+
+
+def newer(path):
+    one = Store(path, peer_id=ME)
+    one._db.execute("PRAGMA user_version=2")
+    one.close()
+
+
+def anothers(path):
+    Store(path, peer_id=OTHER).close()
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (garbage, "is no state of a peer"),
+        (another_programs, "another program's"),
+        (newer, "has version 2; this program reads 1"),
+        (anothers, f"is the state of peer {OTHER[:16]}"),
+        (Path.mkdir, "can't be opened"),
+    ],
+)
+def test_what_is_no_state_of_this_peer_is_refused_and_left_alone(make, text, open_store, tmp_path):
+    make(tmp_path / "state")
+    before = (tmp_path / "state").read_bytes() if (tmp_path / "state").is_file() else None
+    with pytest.raises(ConfigurationError, match=rf"^--state: .*{text}"):
+        open_store()
+    assert before is None or (tmp_path / "state").read_bytes() == before
+    open_store("other")
+
+
+def test_a_state_whose_making_was_cut_short_is_made_anew(open_store, tmp_path):
+    (tmp_path / "state").touch()
+    open_store()(release())
+
+
+# -- a key and its state --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def key(tmp_path):
+    file = tmp_path / "alice.key"
+    file.write_text("00" * 32)
+    return file
+
+
+def use(key, **terms):
+    """A life of the peer with this key; what its ledger held at the start."""
+    one = open_beside(key, **{"peer_id": ME, **terms})
+    before = one.ledger().flipped("label")
+    one(release())
+    one.close()
+    return before
+
+
+def lose(key, *suffixes):
+    for suffix in suffixes or (".state",):
+        Path(f"{key}{suffix}").unlink()
+
+
+def test_a_key_finds_its_state_again(key):
+    assert use(key) is None
+    assert use(key) == 1
+    assert {path.name for path in key.parent.iterdir()} == {"alice.key", "alice.key.state", "alice.key.used"}
+
+
+def test_a_used_key_without_its_state_does_not_start_unless_told(key):
+    use(key)
+    lose(key)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match=r"^--state: .*is missing, and the key has been used.*--new-state"):
+            use(key)
+    assert not Path(f"{key}.state").exists()
+    assert use(key, new_state=True) is None
+    assert use(key) == 1
+
+
+def test_with_the_mark_ignored_the_same_start_goes_through(key, monkeypatch):
+    use(key)
+    lose(key)
+    monkeypatch.setattr(stores, "_state_of", lambda *_: None)
+    assert use(key) is None
+
+
+def test_a_used_key_with_another_state_does_not_start_unless_told(key, tmp_path):
+    use(key)
+    Store(tmp_path / "elsewhere", peer_id=ME).close()
+    with pytest.raises(ConfigurationError, match="is not the state this key was used with"):
+        use(key, state=tmp_path / "elsewhere")
+    assert use(key) == 1
+    assert use(key, state=tmp_path / "elsewhere", new_state=True) is None
+    with pytest.raises(ConfigurationError, match="is not the state this key was used with"):
+        use(key)
+
+
+def test_a_moved_state_is_found_where_it_is_said_to_be(key, tmp_path):
+    use(key)
+    Path(f"{key}.state").rename(tmp_path / "moved")
+    assert use(key, state=tmp_path / "moved") == 1
+
+
+def test_a_start_that_died_between_state_and_mark_costs_nothing(key):
+    use(key)
+    lose(key, ".used")
+    assert use(key) == 1
+    assert json.loads(Path(f"{key}.used").read_text())["peer"] == ME
+
+
+def test_what_can_not_be_noticed_is_that_both_are_gone(key):
+    use(key)
+    lose(key, ".state", ".used")
+    assert use(key) is None
+
+
+def test_an_older_copy_of_the_state_can_not_be_told_from_the_state(key):
+    open_beside(key, peer_id=ME).close()
+    old = Path(f"{key}.state").read_bytes()
+    use(key)
+    Path(f"{key}.state").write_bytes(old)
+    assert use(key) is None
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"peer": 1}', "\xff"])
+def test_a_mark_that_says_nothing_is_not_taken_for_none(key, content):
+    Path(f"{key}.used").write_text(content, encoding="latin-1")
+    with pytest.raises(ConfigurationError, match="can't be read; it says which state is the key's"):
+        use(key)
+
+
+def test_a_mark_of_another_key_is_refused(key):
+    use(key)
+    with pytest.raises(ConfigurationError, match="is the mark of another key"):
+        use(key, peer_id=OTHER)
