@@ -14,7 +14,7 @@ $(BIN)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[all]'
 	touch $@
 
-demo: install  ## 455 peers, each a process of its own, play one round; about 70 seconds
+demo: install  ## 455 peers, each a process of its own, play one round; about 80 seconds
 	$(BIN)/p2p-labeldp run
 
 lint: install  ## style, and who may import whom

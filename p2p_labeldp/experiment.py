@@ -39,6 +39,7 @@ from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
 from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
+from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import plan_for
 from p2p_labeldp.randomness import Secret
 from p2p_labeldp.results import Accuracy, Noisy, Result, count_outcomes
@@ -174,6 +175,13 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
         seed=seed,
         peers_per_process=config.network.peers_per_process,
         slow_down=config.exchange.deadlines == Deadlines(),  # a length that is given is kept
+        policy=Policy(
+            epsilon=config.policy.epsilon,
+            local_epsilon=config.policy.local_epsilon,
+            colluders=config.policy.colluders,
+            colluder_epsilon=config.policy.colluder_epsilon,
+            minimum_size=config.policy.minimum_size,
+        ),
     )
     return Prepared(
         config=config,
@@ -332,9 +340,9 @@ def _check_supported(config: Config, engine: str) -> None:
         )
     for name in ("epsilon", "local_epsilon", "colluders", "colluder_epsilon"):
         # Better no run than one that a limit was set for and not kept.
-        if getattr(config.policy, name) is not None:
+        if engine == "population" and getattr(config.policy, name) is not None:
             raise ConfigurationError(
-                f"{getattr(config.policy, name)} given; no engine enforces this limit, leave it out",
+                f"{getattr(config.policy, name)} given; it is peers that keep limits, and this engine has none",
                 field=f"policy.{name}",
             )
 

@@ -290,8 +290,6 @@ def test_an_interrupt_passes_through(monkeypatch):
         (["clusters.minimum_size=61"], "clusters.minimum_size: 61 given; 1 to 60"),
         (["topology.kind=file", "topology.path=/nonexistent"], "topology.path: '/nonexistent' can't be read"),
         (["data.peers=56", "clusters.count=2", "topology.degree=1"], "topology.degree: 1 given for 56 peers"),
-        (["policy.epsilon=1"], "policy.epsilon: 1.0 given; no engine enforces"),
-        (["policy.colluders=2"], "policy.colluders: 2 given; no engine enforces"),
     ],
 )
 def test_an_impossible_experiment_is_refused_before_anything_starts(monkeypatch, engine, overrides, line):
@@ -300,6 +298,19 @@ def test_an_impossible_experiment_is_refused_before_anything_starts(monkeypatch,
     with pytest.raises(ConfigurationError) as caught:
         run(small(*overrides), engine=engine, seed=0)
     assert str(caught.value).startswith(line)
+
+
+@pytest.mark.parametrize("override", ["policy.epsilon=1", "policy.colluders=2"])
+def test_limits_of_peers_are_refused_where_there_are_none(override):
+    with pytest.raises(ConfigurationError, match="it is peers that keep limits"):
+        run(small(override), engine="population", seed=0)
+
+
+def test_peers_keep_the_limits_of_the_configuration():
+    """At epsilon 1 these clusters have a local epsilon around 2.5: a limit of 1 stops everybody, one of 5 nobody."""
+    for limit, outcome in ((1, "refused"), (5, "reported")):
+        played = run(small(f"policy.local_epsilon={limit}"), engine="virtual", seed=0).result
+        assert played.outcomes == {outcome: played.peers}
 
 
 @pytest.mark.parametrize("engine", ["processes", "virtual"])

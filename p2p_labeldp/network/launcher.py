@@ -74,7 +74,7 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
             opening = _Opening(study, learner.stdin, give_up=zygote.kill)
             threading.Thread(target=_feed, args=(batches, study, block, where), daemon=True).start()
             threading.Thread(target=_stop_after, args=(zygote, learner), daemon=True).start()
-            handed_over = _Reader(learner.stdout)
+            handed_over = _Reader(learner.stdout, then=opening.without_learner)
             events: list[Fact] = []
             for line in incoming:  # until the last process that could write to the pipe is gone
                 fact = facts.decode(line)
@@ -150,6 +150,11 @@ class _Opening:
             self._learner.write(msgspec.msgpack.encode(terms))
         self._timer = self._call_later(terms.deadlines.report + OVERTIME_SECONDS, self._give_up)
 
+    def without_learner(self) -> None:
+        """The learner is gone: peers that are still there after a while wait for nothing."""
+        self._timer.cancel()
+        self._timer = self._call_later(END_SECONDS, self._give_up)
+
     def cancel(self) -> None:
         """Nobody is left to wait for."""
         self._timer.cancel()
@@ -215,16 +220,18 @@ def _stop_after(zygote: subprocess.Popen[bytes], learner: subprocess.Popen[bytes
 
 
 class _Reader(threading.Thread):
-    """Reads a pipe to its end, so that its writer never waits."""
+    """Reads a pipe to its end, so that its writer never waits; then calls ``then``."""
 
-    def __init__(self, pipe: IO[bytes]) -> None:
+    def __init__(self, pipe: IO[bytes], then: Callable[[], None]) -> None:
         super().__init__(daemon=True)
         self._pipe = pipe
+        self._then = then
         self._data = b""
         self.start()
 
     def run(self) -> None:
         self._data = self._pipe.read()
+        self._then()
 
     def data(self) -> bytes:
         """Everything, when the writer has closed its end."""

@@ -104,9 +104,13 @@ async def play(directory, *, round_terms=None, **own):
     """One round: how it ended for each peer, all facts, and what the learner has."""
     facts, announced, stopped = [], asyncio.get_running_loop().create_future(), asyncio.Event()
     port, *ports = await free_ports(4)
+
+    async def at_once():
+        return round_terms or terms()
+
     serving = asyncio.create_task(
         serve(
-            round_terms or terms(),
+            at_once,
             keys=LEARNER,
             host="127.0.0.1",
             port=port,
