@@ -74,7 +74,7 @@ def nothing_starts(monkeypatch):
         (["run", "--set", "data.name=nosuch"], "data.name: 'nosuch' given"),
         (["run", "--set", "data.peers=456"], "data.peers: 456 given; breast-cancer has 2 to 455"),
         (["run", "--set", "exchange.kind=permute"], "exchange.kind: 'permute' given"),
-        (["run", "--set", "policy.epsilon=0.5"], "policy.epsilon: 0.5 given"),
+        (["run", "--engine", "population", "--set", "policy.epsilon=0.5"], "policy.epsilon: 0.5 given"),
         (["run", "--set", "topology.kind=file", "--set", "topology.path=no/such"], "topology.path: 'no/such' can't"),
         (["run", "--out", "\0"], "--out: "),
     ],
