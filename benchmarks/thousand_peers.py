@@ -2,8 +2,8 @@
 
     python benchmarks/thousand_peers.py [--peers 1000]
 
-Must hold on two idle cores: all report, within 90 s, below 9 MB of private memory each (VmRSS would count what a forked
-process shares). The phases are set to what two cores can carry; the defaults leave more room for a busy machine.
+Aimed at, on two idle cores: all report, within 90 s, below 9 MB of private memory each (VmRSS would count what a forked
+process shares). The phases are set to what two cores can just carry; the defaults leave room for a busy machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pathlib import Path
 SETTINGS = {
     "data.name": "synthetic",
     "clusters.count": 25,
-    "network.gossip_period": 3.4,
-    "exchange.deadlines.join": 48,
+    "network.gossip_period": 3.2,
+    "exchange.deadlines.join": 36,
     "exchange.deadlines.exchange": 14,
-    "exchange.deadlines.closing": 13,
-    "exchange.deadlines.report": 5,
+    "exchange.deadlines.closing": 14,
+    "exchange.deadlines.report": 4,
 }
-LOOK_SECONDS = 45.0, 62.0, 70.0  # after the start: late in each phase
+LOOK_SECONDS = 40.0, 58.0, 70.0  # after the start: late in each phase
 
 
 def private_kilobytes() -> list[int]:

@@ -30,8 +30,8 @@ from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
 
-RETRY_SECONDS = 0.5, 3.0  # between tries to get the manifest, growing: hundreds may wait for a round to open
-RETRY_GROWTH = 1.4
+RETRY_SECONDS = 0.5, 4.0  # between tries to get the manifest, growing: hundreds may wait for a round to open
+RETRY_GROWTH = 2.0
 FIRST_ANSWER_SECONDS = 10.0
 
 Sink = Callable[[Fact], None]

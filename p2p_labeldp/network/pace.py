@@ -17,7 +17,7 @@ from p2p_labeldp.protocol.manifest import Deadlines
 VIRTUAL_PERIOD_SECONDS = 1.0
 LEAST_PERIOD_SECONDS = 0.5  # below it a process spends more on waking up than on gossip
 TICKS_A_CORE = 100  # gossip ticks a second, of peers in processes of their own: 4 ms of CPU each, and as much to spare
-JOIN_SECONDS = 4.0  # in which peers that wait for the round to open notice that it has
+JOIN_SECONDS = 6.0  # in which peers that wait for the round to open notice that it has
 JOIN_PERIODS = 9  # of 455 peers in 10 clusters all but a few lack no record by then; a roster fetches the rest
 COMMITS_A_SECOND = 40  # fetching, checking and recomputing a roster costs a peer some 15 ms, and an ask as much again
 CLOSINGS_A_SECOND = 25  # some six exchanges each, 15 ms, all at once: half of the time has to be spare

@@ -23,7 +23,7 @@ def begin(peers=3, engine="processes"):
 
 
 def test_the_round_is_announced_with_its_length_where_it_takes_real_time():
-    assert begin()[1] == ["3 peers in 1 clusters, on the processes engine; the round takes about 22 s"]
+    assert begin()[1] == ["3 peers in 1 clusters, on the processes engine; the round takes about 24 s"]
     assert begin(engine="virtual")[1] == ["3 peers in 1 clusters, on the virtual engine"]
 
 

@@ -43,7 +43,7 @@ def test_deadlines_are_the_ends_of_the_phases():
 
 def test_what_the_configuration_gives_is_kept():
     given = {"exchange": {"deadlines": {"exchange": 3.0, "report": 4}}, "network": {"gossip_period": 0.25}}
-    for engine, left_open in (("processes", (6.25, 8.0)), ("virtual", (6.25, 4.0))):
+    for engine, left_open in (("processes", (8.25, 8.0)), ("virtual", (8.25, 4.0))):
         chosen = configured(config.from_mapping({"data": {"name": "digits"}, **given}), peers=100, engine=engine)
         assert (chosen.gossip_period, chosen.exchange, chosen.report) == (0.25, 3.0, 4)
         assert (chosen.join, chosen.closing) == left_open
