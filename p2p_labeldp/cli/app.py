@@ -103,12 +103,12 @@ def _usage(error: Exception) -> str:
     """What typer says, and where to read what it wants."""
     context = getattr(error, "ctx", None)
     command = NAME if context is None else context.command_path
-    return f"{error.format_message().rstrip('.')}; see {command} --help"  # type: ignore[attr-defined]
+    return f"{error.format_message().rstrip('.')}; see {command} --help"  # type: ignore[attr-defined]  # every usage error has it
 
 
 def _complain(text: str, status: int) -> int:
     """One line, whatever was typed into it."""
     line = " ".join(text.split())
     printable = "".join(character if character.isprintable() else "?" for character in line)
-    print(f"{NAME}: {printable}", file=sys.stderr)  # noqa: T201
+    print(f"{NAME}: {printable}", file=sys.stderr)
     return status

@@ -86,6 +86,6 @@ def _progress(trials: int, clock: Callable[[], float] = time.monotonic) -> Calla
         done += rounds
         if (now := clock()) - said >= SECONDS_BETWEEN_LINES:
             said = now
-            print(f"{done:,} of {trials:,} rounds played", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"{done:,} of {trials:,} rounds played", file=sys.stderr, flush=True)
 
     return drawn

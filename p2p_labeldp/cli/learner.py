@@ -49,7 +49,7 @@ def command(
 
     def say(line: str) -> None:
         if not quiet:
-            print(line, file=sys.stderr, flush=True)  # noqa: T201
+            print(line, file=sys.stderr, flush=True)
 
     with results.claimed(out) if out is not None else nullcontext() as directory:
         done = experiment.learn_from_peers(chosen, coins=coins, host=host, port=port, say=say)

@@ -136,7 +136,7 @@ def _take_part(party: Party, *, quiet: bool) -> Ended:
     def sink(fact: Fact) -> None:
         facts.append(fact)
         if not quiet and (line := _progress(fact)):
-            print(line, file=sys.stderr, flush=True)  # noqa: T201
+            print(line, file=sys.stderr, flush=True)
 
     async def run() -> None:
         stopped = asyncio.Event()

@@ -186,7 +186,7 @@ class VirtualNetwork:
                 outcome = partial(self._fail, node, send.send_id, "unreachable")
             else:
                 self._trace.update(f"{self.now:.9f} {send.to.peer_id.hex()} {type(send.message).__name__}".encode())
-                reply = target.machine.receive(send.message, node.address.peer_id, self.now)  # type: ignore[arg-type]
+                reply = target.machine.receive(send.message, node.address.peer_id, self.now)  # type: ignore[arg-type]  # machines send known ones
                 self._settle(target)
                 if reply is None:
                     back, outcome = expiry, timed_out
