@@ -5,11 +5,7 @@ cap {v : |v| = 1, <v, u> >= gamma}, else uniformly from its complement on the sp
 
     m = M [p/P - (1-p)/(1-P)],   P = Pr[T >= gamma], M = E[T; T >= gamma], T = <uniform unit vector, u>,
 
-so that E[Z | u] = u. The density of V relative to the uniform one is p/P on the cap and (1-p)/(1-P) off it, so
-for p/P > (1-p)/(1-P) the exact pure level of local privacy is log(p/(1-p)) + log((1-P)/P).
-
-The vector is normalised here, in double precision, so privacy never rests on the caller's arithmetic. A vector of zeros
-has no direction and gets a uniform one: its density, 1, lies between the other two.
+so that E[Z | u] = u. Its exact level of local privacy and the density of V are those of every ``direction``.
 
 Randomness. Whoever knows the generator's state knows u. A seeded PCG64 or Philox is a study's coin: both can be
 inverted or guessed, and one release shows more of the stream than it takes. A deployment needs a ``Generator`` over a
@@ -32,16 +28,19 @@ import numpy.typing as npt
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms import privunit_calibration
 from p2p_labeldp.mechanisms.cap import Cap, cap, log_gap_of
-from p2p_labeldp.mechanisms.norms import Measured, Update, euclidean, euclidean_rows
+from p2p_labeldp.mechanisms.direction import Direction, EuclideanDirection
 from p2p_labeldp.mechanisms.odds import just_below, log_expm1, log_sigmoid, tosses
-from p2p_labeldp.mechanisms.sphere import draw_cosines, place, place_rows
+from p2p_labeldp.mechanisms.sphere import draw_cosines
 
 Calibration = Literal["exact", "theorem1"]
 Vector = npt.NDArray[np.float64]
 
+_ROUNDING = 1e-12
+"""More than an inner product of unit vectors loses."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnit2:
+class PrivUnit2(EuclideanDirection):
     """The mechanism with its parameters; build it with ``calibrated`` or ``of_parameters``.
 
     Args:
@@ -54,21 +53,11 @@ class PrivUnit2:
         ConfigurationError: A parameter out of range, or a claim below the exact level.
     """
 
-    dimension: int
-    epsilon: float
     log_gap: float
-    epsilon_exact: float
     _cap: Cap = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.epsilon_exact < math.inf:
-            raise ConfigurationError(
-                f"{self.epsilon_exact} given; a finite positive number is possible", field="epsilon_exact"
-            )
-        if not self.epsilon_exact <= self.epsilon < math.inf:
-            raise ConfigurationError(
-                f"{self.epsilon} given; at least {self.epsilon_exact}, the exact level, may be claimed", field="epsilon"
-            )
+        Direction.__post_init__(self)
         object.__setattr__(self, "_cap", cap(self.dimension, self.log_gap))
 
     @classmethod
@@ -114,42 +103,21 @@ class PrivUnit2:
         return self._cap.log_mass
 
     @property
-    def log_odds(self) -> float:
-        """log(p / (1-p)), p the probability of drawing from the cap."""
-        return self.epsilon_exact + self._cap.log_mass - self._cap.log_complement
+    def log_complement(self) -> float:
+        """log(1 - P)."""
+        return self._cap.log_complement
 
     @property
-    def cap_probability(self) -> float:
-        """p; its distance to 1 is known better to ``log_odds``."""
-        return math.exp(log_sigmoid(self.log_odds))
-
-    @property
-    def log_densities(self) -> tuple[float, float]:
-        """log of the density of V relative to the uniform one, on the cap and off it."""
-        odds = self.log_odds
-        return log_sigmoid(odds) - self._cap.log_mass, log_sigmoid(-odds) - self._cap.log_complement
-
-    @property
-    def m(self) -> float:
-        """E[V | u] = m u."""
-        return math.exp(privunit_calibration.log_constant(self._cap, self.epsilon_exact))
-
-    @property
-    def output_norm(self) -> float:
-        """1/m, the norm of every output."""
-        return math.exp(-privunit_calibration.log_constant(self._cap, self.epsilon_exact))
-
-    @property
-    def second_moment(self) -> float:
-        """E|Z|^2 = 1/m^2."""
-        return self.variance + 1.0
+    def log_m(self) -> float:
+        """log m of E[V | u] = m u; every output has norm 1/m."""
+        return privunit_calibration.log_constant(self._cap, self.epsilon_exact)
 
     @property
     def variance(self) -> float:
         """E|Z - u|^2 = 1/m^2 - 1."""
         c = self._cap
         if c.log_gap >= math.log(0.5):
-            return math.expm1(-2.0 * privunit_calibration.log_constant(c, self.epsilon_exact))
+            return math.expm1(-2.0 * self.log_m)
         # 1/m = (1-s) / (gamma (1-q)) with s = 1 - r and q = (1-p)/(1-P), both small: no difference of ones
         s, q, gap = math.exp(c.log_slack), self._off_density, math.exp(c.log_gap)
         return max(0.0, ((q - s) * (2.0 - s - q) + gap * (1.0 - q) ** 2) / (-math.expm1(c.log_gap) * (1.0 - q) ** 2))
@@ -176,49 +144,16 @@ class PrivUnit2:
         """(1-p)/(1-P)."""
         return math.exp(log_sigmoid(-(log_expm1(self.epsilon_exact) + self._cap.log_mass)))
 
-    def summary(self) -> dict[str, float]:
-        """What ``account privunit2`` prints."""
-        return {
-            "gamma": self.gamma,
-            "p": self.cap_probability,
-            "output_norm": self.output_norm,
-            "log_cap_mass": self.log_cap_mass,
-            "epsilon_exact": self.epsilon_exact,
-            "variance": self.variance,
-        }
+    @property
+    def threshold(self) -> dict[str, float]:
+        """gamma."""
+        return {"gamma": self.gamma}
 
-    def measure(self, update: Update) -> Measured:
-        """Checks an update of shape (d,) and takes its Euclidean norm."""
-        return euclidean(update, self.dimension)
+    def in_cap(self, outputs: Vector, points: Vector) -> npt.NDArray[np.bool_]:
+        """<V, u> >= gamma; where gamma rounds to 1 an inner product may round below it."""
+        return np.asarray(outputs @ points.T * self.m >= self.gamma - _ROUNDING)
 
-    def unit_rows(self, updates: Update) -> tuple[Vector, Vector]:
-        """Checks updates of shape (n, d); their directions and Euclidean norms."""
-        return euclidean_rows(updates, self.dimension)
-
-    def privatise(self, update: Update, rng: np.random.Generator) -> Vector:
-        """One private draw of the update's direction.
-
-        Args:
-            update: Any vector of finite numbers, shape (d,); only its direction matters.
-            rng: See the module's text.
-
-        Returns:
-            Z, shape (d,), float64, of norm ``output_norm``; its mean is update/|update|.
-        """
-        return self.release(self.measure(update), 1.0, rng)
-
-    def release(self, measured: Measured, scale: float, rng: np.random.Generator) -> Vector:
-        """``scale`` times Z for a measured update."""
-        cosines, sines = self.cosines(1, rng)
-        return place(measured, float(cosines[0]), float(sines[0]), scale * self.output_norm, rng)
-
-    def privatise_many(self, updates: Update, rng: np.random.Generator) -> Vector:
-        """Independent draws for the rows of ``updates``, shape (n, d): the law of ``privatise``, another stream."""
-        units, _ = self.unit_rows(updates)
-        cosines, sines = self.cosines(len(units), rng)
-        return place_rows(units, cosines, sines, self.output_norm, rng)
-
-    def cosines(self, count: int, rng: np.random.Generator) -> tuple[Vector, Vector]:
+    def parts(self, count: int, rng: np.random.Generator) -> tuple[Vector, Vector]:
         """Draws T = <V, u> and sqrt(1 - T^2), each of shape (count,)."""
         off = tosses(log_sigmoid(-self.log_odds), count, rng)
         return draw_cosines(self._cap, off, rng)

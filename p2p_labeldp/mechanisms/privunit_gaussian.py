@@ -5,8 +5,8 @@ probability p, else given t < gamma, and g ~ N(0, I). Release Z = sigma (g - <g,
 
     m = phi(gamma) [p/P - (1-p)/(1-P)],   P = Pr[N(0, 1) >= gamma].
 
-The density of Z relative to N(0, sigma^2 I) is p/P or (1-p)/(1-P), so the exact pure level is
-log(p/(1-p)) + log((1-P)/P). As for PrivUnit2, at a given level m is greatest where m(gamma) = gamma; there
+The exact level of local privacy and the density of Z, relative to N(0, sigma^2 I), are those of every ``direction``.
+As for PrivUnit2, at a given level m is greatest where m(gamma) = gamma; there
 sigma = 1/gamma and Z has covariance sigma^2 I. Outputs are unbounded: a receiver who projects reports needs
 the tail of their norm, of order sigma sqrt(d).
 
@@ -28,15 +28,15 @@ from scipy.special import erfcx, log_ndtr
 
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms.cap import check_dimension
-from p2p_labeldp.mechanisms.norms import Measured, Update, euclidean, euclidean_rows
+from p2p_labeldp.mechanisms.direction import Direction, EuclideanDirection
 from p2p_labeldp.mechanisms.odds import check_epsilon, just_below, log_expm1, log_sigmoid, tosses
-from p2p_labeldp.mechanisms.sphere import TAIL, place, place_rows
+from p2p_labeldp.mechanisms.sphere import TAIL
 
 Vector = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnitG:
+class PrivUnitG(EuclideanDirection):
     """The mechanism with its parameters; build it with ``calibrated``.
 
     Args:
@@ -49,23 +49,12 @@ class PrivUnitG:
         ConfigurationError: A parameter out of range, or a claim below the exact level.
     """
 
-    dimension: int
-    epsilon: float
     gamma: float
-    epsilon_exact: float
 
     def __post_init__(self) -> None:
-        check_dimension(self.dimension)
+        Direction.__post_init__(self)
         if not 0.0 < self.gamma < math.inf:
             raise ConfigurationError(f"{self.gamma} given; a finite positive number is possible", field="gamma")
-        if not 0.0 < self.epsilon_exact < math.inf:
-            raise ConfigurationError(
-                f"{self.epsilon_exact} given; a finite positive number is possible", field="epsilon_exact"
-            )
-        if not self.epsilon_exact <= self.epsilon < math.inf:
-            raise ConfigurationError(
-                f"{self.epsilon} given; at least {self.epsilon_exact}, the exact level, may be claimed", field="epsilon"
-            )
 
     @classmethod
     def calibrated(cls, *, dimension: int, epsilon: float) -> PrivUnitG:
@@ -85,30 +74,25 @@ class PrivUnitG:
         return cls(dimension=dimension, epsilon=float(epsilon), gamma=math.exp(log_gamma), epsilon_exact=target)
 
     @property
-    def log_tail(self) -> float:
+    def log_cap_mass(self) -> float:
         """log P, P the probability that a Gaussian exceeds gamma."""
         return float(log_ndtr(-self.gamma))
 
     @property
-    def log_odds(self) -> float:
-        """log(p / (1-p)), p the probability of drawing t beyond gamma."""
-        return self.epsilon_exact + self.log_tail - float(log_ndtr(self.gamma))
+    def log_complement(self) -> float:
+        """log(1 - P)."""
+        return float(log_ndtr(self.gamma))
 
     @property
-    def tail_probability(self) -> float:
-        """p."""
-        return math.exp(log_sigmoid(self.log_odds))
-
-    @property
-    def m(self) -> float:
-        """E[t]."""
-        balance = log_expm1(self.epsilon_exact) + self.log_tail
-        return math.exp(math.log(self.gamma) + log_sigmoid(balance) - _log_ratio(self.gamma))
+    def log_m(self) -> float:
+        """log m, m = E[t]."""
+        balance = log_expm1(self.epsilon_exact) + self.log_cap_mass
+        return math.log(self.gamma) + log_sigmoid(balance) - _log_ratio(self.gamma)
 
     @property
     def sigma(self) -> float:
         """1/m: standard deviation of Z across u."""
-        return 1.0 / self.m
+        return math.exp(-self.log_m)
 
     @property
     def output_norm(self) -> float:
@@ -128,41 +112,17 @@ class PrivUnitG:
         return along + (self.dimension - 1) * across
 
     @property
-    def second_moment(self) -> float:
-        """E|Z|^2."""
-        return self.variance + 1.0
+    def threshold(self) -> dict[str, float]:
+        """gamma, and sigma, which is not the outputs' norm here."""
+        return {"gamma": self.gamma, "sigma": self.sigma}
 
-    def summary(self) -> dict[str, float]:
-        """The constants by name."""
-        return {
-            "gamma": self.gamma,
-            "p": self.tail_probability,
-            "sigma": self.sigma,
-            "log_tail": self.log_tail,
-            "epsilon_exact": self.epsilon_exact,
-            "variance": self.variance,
-        }
+    def in_cap(self, outputs: Vector, points: Vector) -> npt.NDArray[np.bool_]:
+        """<V, u> >= gamma, V = Z / sigma."""
+        return np.asarray(outputs @ points.T >= self.gamma * self.sigma)
 
-    def measure(self, update: Update) -> Measured:
-        """Checks an update of shape (d,) and takes its Euclidean norm."""
-        return euclidean(update, self.dimension)
-
-    def unit_rows(self, updates: Update) -> tuple[Vector, Vector]:
-        """Checks updates of shape (n, d); their directions and Euclidean norms."""
-        return euclidean_rows(updates, self.dimension)
-
-    def privatise(self, update: Update, rng: np.random.Generator) -> Vector:
-        """One private draw of the update's direction, shape (d,), float64; its mean is update/|update|."""
-        return self.release(self.measure(update), 1.0, rng)
-
-    def release(self, measured: Measured, scale: float, rng: np.random.Generator) -> Vector:
-        """``scale`` times Z for a measured update."""
-        return place(measured, float(self.heights(1, rng)[0]), None, scale * self.sigma, rng)
-
-    def privatise_many(self, updates: Update, rng: np.random.Generator) -> Vector:
-        """Independent draws for the rows of ``updates``, shape (n, d): the law of ``privatise``, another stream."""
-        units, _ = self.unit_rows(updates)
-        return place_rows(units, self.heights(len(units), rng), None, self.sigma, rng)
+    def parts(self, count: int, rng: np.random.Generator) -> tuple[Vector, None]:
+        """Draws t, shape (count,); the rest is a whole Gaussian."""
+        return self.heights(count, rng), None
 
     def heights(self, count: int, rng: np.random.Generator) -> Vector:
         """Draws t, shape (count,)."""

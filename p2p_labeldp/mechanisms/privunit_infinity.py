@@ -6,9 +6,9 @@ uniformly from those that agree in fewer. Release Z = V / m, E[Z | u] = u, where
 
     P_k = sum of b_j over j >= k,   M_k = C(d-1, k-1)/2^d,   m = M_k [p/P_k - (1-p)/(1-P_k)].
 
-The exact pure level is log(p/(1-p)) + log((1-P_k)/P_k). At a given total level m_k = (e^eps - 1) M_k / (1 + (e^eps -
-1) P_k); m_(k+1) > m_k exactly if m_k > 2k/d - 1, so the best threshold is the first k where m_k <= 2k/d - 1, found by
-bisection.
+The exact level of local privacy is that of every ``direction``, as the rounding looks at u only through its own coins.
+At a given level m_k = (e^eps - 1) M_k / (1 + (e^eps - 1) P_k); m_(k+1) > m_k exactly if m_k > 2k/d - 1, so the best
+threshold is the first k where m_k <= 2k/d - 1, found by bisection.
 
 On randomness see ``privunit``.
 
@@ -27,6 +27,7 @@ import numpy.typing as npt
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms.binomial_tail import log_point, tail_weights
 from p2p_labeldp.mechanisms.cap import check_dimension
+from p2p_labeldp.mechanisms.direction import Direction
 from p2p_labeldp.mechanisms.norms import Measured, Update, check_update, maximum, maximum_rows
 from p2p_labeldp.mechanisms.odds import check_epsilon, just_below, log_expm1, log_sigmoid, tosses
 
@@ -34,7 +35,7 @@ Vector = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivUnitInfinity:
+class PrivUnitInfinity(Direction):
     """The mechanism with its parameters; build it with ``calibrated``.
 
     Args:
@@ -47,24 +48,13 @@ class PrivUnitInfinity:
         ConfigurationError: A parameter out of range, or a claim below the exact level.
     """
 
-    dimension: int
-    epsilon: float
     threshold_agreements: int
-    epsilon_exact: float
 
     def __post_init__(self) -> None:
-        check_dimension(self.dimension)
+        Direction.__post_init__(self)
         d, k = self.dimension, self.threshold_agreements
         if isinstance(k, bool) or not isinstance(k, int) or not d < 2 * k <= 2 * d:
             raise ConfigurationError(f"{k} given; {d // 2 + 1} to {d} is possible", field="threshold_agreements")
-        if not 0.0 < self.epsilon_exact < math.inf:
-            raise ConfigurationError(
-                f"{self.epsilon_exact} given; a finite positive number is possible", field="epsilon_exact"
-            )
-        if not self.epsilon_exact <= self.epsilon < math.inf:
-            raise ConfigurationError(
-                f"{self.epsilon} given; at least {self.epsilon_exact}, the exact level, may be claimed", field="epsilon"
-            )
 
     @classmethod
     def calibrated(cls, *, dimension: int, epsilon: float) -> PrivUnitInfinity:
@@ -81,58 +71,45 @@ class PrivUnitInfinity:
         return cls(dimension=dimension, epsilon=float(epsilon), threshold_agreements=k, epsilon_exact=target)
 
     @property
-    def log_tail(self) -> float:
+    def log_cap_mass(self) -> float:
         """log P_k, the share of the sign vectors with at least k agreements."""
         return _log_tail(self.dimension, self.threshold_agreements)[0]
 
     @property
-    def log_odds(self) -> float:
-        """log(p / (1-p)), p the probability of at least k agreements."""
-        return self.epsilon_exact + self.log_tail - math.log1p(-math.exp(self.log_tail))
+    def log_complement(self) -> float:
+        """log(1 - P_k)."""
+        return math.log1p(-math.exp(self.log_cap_mass))
 
     @property
-    def agreement_probability(self) -> float:
-        """p."""
-        return math.exp(log_sigmoid(self.log_odds))
+    def log_m(self) -> float:
+        """log m of E[V | u] = m u; every entry of every output is 1/m or -1/m."""
+        return _log_constant(self.dimension, self.threshold_agreements, self.epsilon_exact)
 
     @property
-    def log_densities(self) -> tuple[float, float]:
-        """log of Pr[V | rounded u] relative to the uniform 2^-d, with at least k agreements and with fewer."""
-        odds, tail = self.log_odds, self.log_tail
-        return log_sigmoid(odds) - tail, log_sigmoid(-odds) - math.log1p(-math.exp(tail))
-
-    @property
-    def m(self) -> float:
-        """E[V | u] = m u."""
-        return math.exp(_log_constant(self.dimension, self.threshold_agreements, self.epsilon_exact))
-
-    @property
-    def output_norm(self) -> float:
-        """1/m, the largest entry of every output, in absolute value."""
-        return math.exp(-_log_constant(self.dimension, self.threshold_agreements, self.epsilon_exact))
-
-    @property
-    def second_moment(self) -> float:
-        """E|Z|^2 = d/m^2, Euclidean."""
-        return self.dimension + self.variance
+    def squared_length(self) -> float:
+        """d, of a corner."""
+        return float(self.dimension)
 
     @property
     def variance(self) -> float:
         """E|Z - u|^2 = d (1/m^2 - 1), Euclidean, for u a corner; within the cube it is d/m^2 - |u|^2."""
-        log_m = _log_constant(self.dimension, self.threshold_agreements, self.epsilon_exact)
-        return self.dimension * math.expm1(-2.0 * log_m)
+        return self.dimension * math.expm1(-2.0 * self.log_m)
 
-    def summary(self) -> dict[str, float]:
-        """What ``account privunit-inf`` prints."""
-        return {
-            "threshold_agreements": self.threshold_agreements,
-            "p": self.agreement_probability,
-            "m": self.m,
-            "output_norm": self.output_norm,
-            "log_tail": self.log_tail,
-            "epsilon_exact": self.epsilon_exact,
-            "variance": self.variance,
-        }
+    @property
+    def threshold(self) -> dict[str, float]:
+        """k, and m."""
+        return {"threshold_agreements": self.threshold_agreements, "m": self.m}
+
+    def in_cap(self, outputs: Vector, points: Vector) -> npt.NDArray[np.bool_]:
+        """At least k agreements.
+
+        Raises:
+            ConfigurationError: A point that is no corner; its law, over its roundings, has more than two values.
+        """
+        if not np.all(np.abs(points) == 1.0):
+            raise ConfigurationError("an entry is neither -1 nor 1; corners of the cube are possible", field="points")
+        agreements = 0.5 * (self.dimension + np.sign(outputs) @ points.T)
+        return np.asarray(agreements >= self.threshold_agreements)
 
     def measure(self, update: Update) -> Measured:
         """Checks an update of shape (d,) and takes its largest entry."""

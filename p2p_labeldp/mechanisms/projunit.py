@@ -99,6 +99,11 @@ class ProjUnit:
         return math.exp(log_c + 0.5 * math.log(d / k))
 
     @property
+    def output_norm(self) -> float:
+        """Infinite, as that of the report: no bound holds for every output."""
+        return math.inf
+
+    @property
     def variance(self) -> float:
         """E|Z - u|^2 over W and R.
 
@@ -111,6 +116,11 @@ class ProjUnit:
         else:
             second = (d - 1) / k * self.inner.second_moment + self.inner.covariance[0] + 1.0
         return second / self.c**2 - 1.0
+
+    def summary(self) -> dict[str, float]:
+        """The constants by name: the inner mechanism's, with the error of the estimate."""
+        own = {"projected": self.projected, "c": self.c}
+        return {**own, **self.inner.summary(), "output_norm": self.output_norm, "variance": self.variance}
 
     def draw_projection(self, public: np.random.Generator) -> Vector:
         """W, shape (k, d), from coins that peer and learner share; it must not depend on the update.
@@ -133,7 +143,15 @@ class ProjUnit:
         return self.inner.privatise(self._checked(matrix) @ values.astype(np.float64), rng)
 
     def estimate(self, report: Vector, matrix: Vector) -> Vector:
-        """The learner's estimate Z, shape (d,); its mean over W and R is update/|update|."""
+        """The learner's estimate Z, shape (d,); its mean over W and R is update/|update|.
+
+        Raises:
+            ConfigurationError: A report or matrix of another shape, or a report that is not of finite numbers.
+        """
+        if np.shape(report) != (self.projected,) or not np.isfinite(report).all():
+            raise ConfigurationError(
+                f"shape {np.shape(report)} given; {self.projected} finite numbers are needed", field="report"
+            )
         return self._checked(matrix).T @ report / self.c
 
     def _checked(self, matrix: Vector) -> Vector:

@@ -88,6 +88,16 @@ class GridScalar(ABC):
         """Variance of an end point drawn uniformly."""
 
     @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Factor of Z."""
+
+    @property
+    @abstractmethod
+    def offset(self) -> float:
+        """What is taken off before."""
+
+    @property
     def epsilon_exact(self) -> float:
         """log of the odds of J against any one other index: ``epsilon`` less what rounding may take."""
         return just_below(self.epsilon)
@@ -122,7 +132,7 @@ class GridScalar(ABC):
         return float(ends[0]), float(ends[1])
 
     @property
-    def largest_output(self) -> float:
+    def output_norm(self) -> float:
         """Largest possible |Z|."""
         low, high = self.output_range
         return max(-low, high)
@@ -141,6 +151,23 @@ class GridScalar(ABC):
         peak = (low + high - 2.0 * self.redraw * self.grid_mean) / (2.0 * self.weight)
         r = np.clip(peak, low, np.minimum(high, self.max_radius))
         return float(self._variance(r, (r - low) * (high - r)).max())
+
+    def summary(self, radius: float | None = None) -> dict[str, float]:
+        """What ``account`` prints; ``variance`` is that of the magnitude ``radius``, by default r_max."""
+        r = self.max_radius if radius is None else radius
+        return {
+            "levels": self.levels,
+            "scale": self.scale,
+            "offset": self.offset,
+            "keep_probability": self.keep_probability,
+            "epsilon_exact": self.epsilon_exact,
+            "output_min": self.output_range[0],
+            "output_max": self.output_range[1],
+            "output_norm": self.output_norm,
+            "radius": r,
+            "variance": self.variance(r),
+            "worst_variance": self.worst_variance(),
+        }
 
     def privatise(self, radius: float, rng: np.random.Generator) -> float:
         """One private draw of a magnitude; its mean is the magnitude, if that is at most r_max.
@@ -221,19 +248,6 @@ class ScalarDP(GridScalar):
     def _worst_intervals(self) -> Indices:
         return np.array([0, self.levels - 1])  # the variance grows with the distance from the middle
 
-    def summary(self) -> dict[str, float]:
-        """What ``account scalar`` prints."""
-        return {
-            "levels": self.levels,
-            "scale": self.scale,
-            "offset": self.offset,
-            "keep_probability": self.keep_probability,
-            "epsilon_exact": self.epsilon_exact,
-            "output_min": self.output_range[0],
-            "output_max": self.output_range[1],
-            "worst_variance": self.worst_variance(),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarRelDP(GridScalar):
@@ -279,6 +293,10 @@ class ScalarRelDP(GridScalar):
         alpha = max_radius * math.exp(-5.0 * grid / 12.0)
         return cls(epsilon=epsilon, max_radius=max_radius, levels=levels, nu=nu, alpha=alpha)
 
+    def summary(self, radius: float | None = None) -> dict[str, float]:
+        """As for every scalar, after the constants of the grid."""
+        return {"nu": self.nu, "alpha": self.alpha, **GridScalar.summary(self, radius)}
+
     @property
     def scale(self) -> float:
         """1/lambda of Z = (e_J' - offset) / lambda."""
@@ -307,21 +325,6 @@ class ScalarRelDP(GridScalar):
         """The last index whose end point is at most r, at most k - 1."""
         found = np.searchsorted(self._points, radii, side="right") - 1
         return np.minimum(found, self.levels - 1).astype(np.int64)
-
-    def summary(self) -> dict[str, float]:
-        """What ``account scalar-rel`` prints."""
-        return {
-            "levels": self.levels,
-            "nu": self.nu,
-            "alpha": self.alpha,
-            "scale": self.scale,
-            "offset": self.offset,
-            "keep_probability": self.keep_probability,
-            "epsilon_exact": self.epsilon_exact,
-            "output_min": self.output_range[0],
-            "output_max": self.output_range[1],
-            "worst_variance": self.worst_variance(),
-        }
 
 
 def check_radii(radii: npt.ArrayLike) -> Vector:

@@ -13,36 +13,18 @@ Source: Bhowmick et al., arXiv 1812.00984; the second moment follows from indepe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.mechanisms.norms import Measured, Update
+from p2p_labeldp.mechanisms.direction import Direction
+from p2p_labeldp.mechanisms.norms import Update
 from p2p_labeldp.mechanisms.privunit import PrivUnit2
 from p2p_labeldp.mechanisms.scalar import GridScalar, ScalarDP, ScalarRelDP
 
 Vector = npt.NDArray[np.float64]
-
-
-class Direction(Protocol):
-    """A private unbiased draw of a unit vector of some norm."""
-
-    @property
-    def dimension(self) -> int: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def epsilon_exact(self) -> float: ...
-    @property
-    def output_norm(self) -> float: ...
-    @property
-    def second_moment(self) -> float: ...
-    def measure(self, update: Update) -> Measured: ...
-    def release(self, measured: Measured, scale: float, rng: np.random.Generator) -> Vector: ...
-    def unit_rows(self, updates: Update) -> tuple[Vector, Vector]: ...
-    def privatise_many(self, updates: Update, rng: np.random.Generator) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +76,7 @@ class Separated:
     @property
     def output_norm(self) -> float:
         """The largest possible norm of Z, in the direction's norm."""
-        return self.direction.output_norm * self.magnitude.largest_output
+        return self.direction.output_norm * self.magnitude.output_norm
 
     def second_moment(self, radius: float) -> float:
         """E|Z|^2 (Euclidean) = E|D|^2 (Var S + r^2) for an update of norm ``radius``, clipped."""
@@ -102,9 +84,22 @@ class Separated:
         return self.direction.second_moment * (self.magnitude.variance(radius) + r * r)
 
     def variance(self, radius: float) -> float:
-        """E|Z - w|^2 for an update w of Euclidean norm ``radius``, clipped, under a Euclidean direction."""
+        """E|Z - w|^2 (Euclidean) for an update w of norm ``radius``, clipped; under PrivUnitInfinity for ``radius``
+        times a corner, and for any other w of that maximum norm more by radius^2 d - |w|^2."""
         r = min(radius, self.magnitude.max_radius)
-        return self.second_moment(radius) - r * r
+        return self.direction.second_moment * self.magnitude.variance(radius) + self.direction.variance * r * r
+
+    def summary(self, radius: float | None = None) -> dict[str, float]:
+        """The constants by name; ``variance`` is that of an update of norm ``radius``, by default the largest."""
+        r = self.magnitude.max_radius if radius is None else radius
+        return {
+            "epsilon_direction": self.direction.epsilon_exact,
+            "epsilon_magnitude": self.magnitude.epsilon_exact,
+            "output_norm": self.output_norm,
+            "epsilon_exact": self.epsilon_exact,
+            "radius": r,
+            "variance": self.variance(r),
+        }
 
     def privatise(self, update: Update, rng: np.random.Generator) -> Vector:
         """One private draw of an update, shape (d,), float64.

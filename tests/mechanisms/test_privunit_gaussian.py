@@ -27,7 +27,8 @@ def test_constants_agree_with_50_digit_arithmetic(epsilon, gamma, p, log_tail, s
         "gamma": pytest.approx(gamma, rel=1e-9),
         "p": pytest.approx(p, rel=1e-9),
         "sigma": pytest.approx(sigma, rel=1e-9),
-        "log_tail": pytest.approx(log_tail, rel=1e-9),
+        "log_cap_mass": pytest.approx(log_tail, rel=1e-9),
+        "output_norm": math.inf,
         "epsilon_exact": pytest.approx(epsilon, rel=1e-9),
         "variance": pytest.approx(7 * sigma**2, rel=1e-9),
     }
@@ -43,7 +44,7 @@ def test_the_optimum_is_the_fixed_point_and_isotropic_at_every_level_and_dimensi
     assert along == pytest.approx(across, rel=1e-9, abs=1e-15)
     assert mechanism.variance == pytest.approx(dimension * mechanism.sigma**2, rel=1e-9)
     assert math.isfinite(mechanism.log_odds)
-    assert mechanism.log_odds + float(norm.logsf(-mechanism.gamma)) - mechanism.log_tail <= epsilon * (1 + 1e-12)
+    assert mechanism.log_odds + float(norm.logsf(-mechanism.gamma)) - mechanism.log_cap_mass <= epsilon * (1 + 1e-12)
     assert mechanism.output_norm == math.inf
 
 
@@ -91,7 +92,7 @@ def test_heights_have_the_two_sided_gaussian_law(gamma):
     mechanism = PrivUnitG(dimension=1, epsilon=1.0, gamma=gamma, epsilon_exact=1.0)
     t = mechanism.heights(40_000, np.random.default_rng(3))
     high = t >= gamma
-    p, n = mechanism.tail_probability, t.size
+    p, n = mechanism.cap_probability, t.size
     assert abs(int(high.sum()) - n * p) < 4.9 * math.sqrt(n * p * (1 - p))
     assert kstest(norm.sf(t[high]) / norm.sf(gamma), "uniform").pvalue > 1e-6
     assert kstest(norm.cdf(t[~high]) / norm.cdf(gamma), "uniform").pvalue > 1e-6

@@ -82,5 +82,9 @@ def test_impossible_parameters_are_refused():
         ProjUnit.calibrated(dimension=5, epsilon=0.0)
     with pytest.raises(ConfigurationError, match=r"at most 50000000 entries"):
         ProjUnit.calibrated(dimension=4_000_000, epsilon=1.0).draw_projection(np.random.default_rng(1))
+    mechanism = ProjUnit.calibrated(dimension=5, epsilon=1.0, projected=2)
+    for report in (np.zeros(3), np.zeros((2, 1)), np.array([1.0, math.nan]), np.array([math.inf, 0.0])):
+        with pytest.raises(ConfigurationError, match=r"report: shape .* given; 2 finite numbers are needed"):
+            mechanism.estimate(report, np.zeros((2, 5)))
     with pytest.raises(ConfigurationError, match="matrix: shape"):
         ProjUnit.calibrated(dimension=5, epsilon=1.0, projected=2).estimate(np.zeros(2), np.zeros((5, 2)))

@@ -483,7 +483,7 @@ def test_by_enumeration_it_is_unbiased_private_and_has_its_variance(mechanism):
         assert mean == pytest.approx(min(radius, top), rel=1e-11, abs=1e-11)
         assert mechanism.variance(radius) == pytest.approx(probability @ (outputs - mean) ** 2, rel=1e-9)
         assert mechanism.output_range == pytest.approx((outputs.min(), outputs.max()), rel=1e-11)
-        assert mechanism.largest_output == pytest.approx(np.abs(outputs).max(), rel=1e-11)
+        assert mechanism.output_norm == pytest.approx(np.abs(outputs).max(), rel=1e-11)
         laws.append(probability)
     ratios = np.log(np.max(laws, axis=0) / np.min(laws, axis=0))
     assert ratios.max() <= mechanism.epsilon
@@ -564,12 +564,12 @@ def test_the_relative_error_has_the_stated_rates(epsilon):
         assert mechanism.variance(radius) < 3.0 * radius**2 * math.exp(-epsilon / 3)
 
 
-def test_the_largest_outputs_of_the_paper_s_setting():
+def test_the_output_norms_of_the_paper_s_setting():
     """What the learner's projection must let pass, in units of r_max, at eps2 = 10."""
     absolute, relative = (kind.calibrated(epsilon=10.0, max_radius=1.0) for kind in (ScalarDP, ScalarRelDP))
     assert absolute.levels == 29
-    assert absolute.largest_output == pytest.approx(1.0007, abs=5e-5)
-    assert relative.largest_output == pytest.approx(1.1728, abs=5e-5)
+    assert absolute.output_norm == pytest.approx(1.0007, abs=5e-5)
+    assert relative.output_norm == pytest.approx(1.1728, abs=5e-5)
 
 
 @pytest.mark.parametrize("kind", [ScalarDP, ScalarRelDP])
