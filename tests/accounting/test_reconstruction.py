@@ -12,9 +12,11 @@ from p2p_labeldp.accounting.reconstruction import (
     log_dictionary_prior,
     log_sphere_prior,
 )
+from p2p_labeldp.auditing.reconstruction import attack_dictionary, attack_direction
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms.cap import cap
 from p2p_labeldp.mechanisms.privunit import PrivUnit2
+from p2p_labeldp.mechanisms.privunit_gaussian import PrivUnitG
 from p2p_labeldp.mechanisms.privunit_infinity import PrivUnitInfinity
 
 
@@ -135,15 +137,7 @@ def test_no_level_is_given_where_the_prior_alone_succeeds(success):
         largest_epsilon(log_prior=0.0, success=0.9)
 
 
-def posterior_success(mechanism, alpha):
-    """Exact chance that V lies within alpha of a uniform u: the cap of radius alpha around V against the posterior's
-    two values, p/P on V's own cap and (1-p)/(1-P) off it."""
-    wanted = math.exp(log_sphere_prior(dimension=mechanism.dimension, alpha=alpha))
-    mass, p = math.exp(mechanism.log_cap_mass), mechanism.cap_probability
-    return p * min(1.0, wanted / mass) + (1 - p) * max(0.0, wanted - mass) / (1 - mass)
-
-
-@pytest.mark.parametrize(("dimension", "epsilon"), [(2, 1.0), (3, 2.0), (10, 5.0), (60, 20.0)])
+@pytest.mark.parametrize(("dimension", "epsilon"), [(1, 0.5), (2, 1.0), (3, 2.0), (10, 5.0), (60, 20.0)])
 def test_where_the_bound_is_tight_the_bayes_attack_succeeds_as_the_posterior_says_and_as_the_bound_allows(
     dimension, epsilon
 ):
@@ -151,70 +145,74 @@ def test_where_the_bound_is_tight_the_bayes_attack_succeeds_as_the_posterior_say
 
     3 standard errors fail with probability 0.3% at a random seed; the seed is fixed.
     """
-    mechanism, n, rng = PrivUnit2.calibrated(dimension=dimension, epsilon=epsilon), 40_000, np.random.default_rng(2)
+    mechanism = PrivUnit2.calibrated(dimension=dimension, epsilon=epsilon)
     alpha = math.sqrt(2 - 2 * mechanism.gamma)
-    exact = posterior_success(mechanism, alpha)
     bound = ReconstructionBound(log_prior=log_sphere_prior(dimension=dimension, alpha=alpha), epsilon=epsilon)
-    assert exact == pytest.approx(mechanism.cap_probability, rel=1e-9)
-    assert bound.success == pytest.approx(exact, rel=1e-9)
-    assert exact <= bound.success
-    u = uniform_directions(n, dimension, rng)
-    estimate = mechanism.privatise_many(u, rng) * mechanism.m
-    attacked = float((np.linalg.norm(estimate - u, axis=1) <= alpha * (1 + 1e-12)).mean())
-    error = math.sqrt(exact * (1 - exact) / n)
-    assert abs(attacked - exact) < 3 * error
-    assert attacked - 3 * error <= bound.success
+    attack = attack_direction(mechanism, alpha=alpha, trials=40_000, rng=np.random.default_rng(2))
+    assert attack.posterior == pytest.approx(mechanism.cap_probability, rel=1e-9)
+    assert bound.success == pytest.approx(attack.posterior, rel=1e-9)
+    assert attack.posterior <= bound.success
+    assert abs(attack.success - attack.posterior) < 3 * attack.standard_error
+    assert attack.success - 3 * attack.standard_error <= bound.success
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.8, 1.2, 1.6])
 def test_elsewhere_the_bayes_attack_succeeds_as_the_posterior_says_and_stays_below_the_bound(alpha):
-    mechanism, n, rng = PrivUnit2.calibrated(dimension=6, epsilon=4.0), 40_000, np.random.default_rng(3)
-    exact = posterior_success(mechanism, alpha)
+    mechanism = PrivUnit2.calibrated(dimension=6, epsilon=4.0)
     bound = ReconstructionBound(log_prior=log_sphere_prior(dimension=6, alpha=alpha), epsilon=4.0)
-    assert exact < bound.success
-    u = uniform_directions(n, 6, rng)
-    estimate = mechanism.privatise_many(u, rng) * mechanism.m
-    attacked = float((np.linalg.norm(estimate - u, axis=1) <= alpha).mean())
-    assert abs(attacked - exact) < 3 * math.sqrt(exact * (1 - exact) / n)
-    assert attacked < bound.success
+    attack = attack_direction(mechanism, alpha=alpha, trials=40_000, rng=np.random.default_rng(3))
+    assert attack.posterior < bound.success
+    assert abs(attack.success - attack.posterior) < 3 * attack.standard_error
+    assert attack.success < bound.success
 
 
 def test_a_mechanism_that_spends_more_than_it_claims_breaks_the_bound():
     """The control: the attack is strong enough to notice."""
-    spender, claim, n, rng = PrivUnit2.calibrated(dimension=6, epsilon=5.0), 4.0, 40_000, np.random.default_rng(4)
+    spender, claim = PrivUnit2.calibrated(dimension=6, epsilon=5.0), 4.0
     alpha = math.sqrt(2 - 2 * spender.gamma)
     bound = ReconstructionBound(log_prior=log_sphere_prior(dimension=6, alpha=alpha), epsilon=claim)
-    u = uniform_directions(n, 6, rng)
-    attacked = float((np.linalg.norm(spender.privatise_many(u, rng) * spender.m - u, axis=1) <= alpha).mean())
-    assert attacked - 4.9 * math.sqrt(attacked * (1 - attacked) / n) > bound.success
+    attack = attack_direction(spender, alpha=alpha, trials=40_000, rng=np.random.default_rng(4))
+    assert attack.success_lower(1 - 1e-6) > bound.success
 
 
+@pytest.mark.parametrize(("kind", "epsilon"), [(PrivUnitG, 4.0), (PrivUnitInfinity, 4.0), (PrivUnit2, 2.0)])
+@pytest.mark.parametrize("participations", [1, 3])
+def test_every_direction_and_number_of_releases_stays_below_the_bound(kind, epsilon, participations):
+    mechanism = kind.calibrated(dimension=5, epsilon=epsilon)
+    for alpha in (0.5, 1.0):
+        bound = ReconstructionBound(
+            log_prior=log_sphere_prior(dimension=5, alpha=alpha), epsilon=epsilon, participations=participations
+        )
+        attack = attack_direction(
+            mechanism, alpha=alpha, trials=5000, rng=np.random.default_rng(6), participations=participations
+        )
+        assert math.exp(bound.log_prior) < attack.success_lower(1 - 1e-6)  # it learnt something
+        assert attack.success < bound.success
+
+
+@pytest.mark.parametrize("kind", [PrivUnitInfinity, PrivUnit2, PrivUnitG])
 @pytest.mark.parametrize("participations", [1, 2, 4])
-def test_a_bayes_attacker_of_a_dictionary_stays_below_the_composed_bound(participations):
-    """Subsets of 3 of 7 words, released as sign vectors; the attacker enumerates the posterior of all 35 and answers
-    the guess likeliest to have at most one member wrong. Its hits match its own posterior within 3 standard errors."""
-    mechanism, n, rng = PrivUnitInfinity.calibrated(dimension=7, epsilon=1.5), 6000, np.random.default_rng(5)
-    subsets = list(itertools.combinations(range(7), 3))
-    signs = np.array([[1.0 if word in s else -1.0 for word in range(7)] for s in subsets])
-    near = np.array([[len(set(a) - set(b)) <= 1 for b in subsets] for a in subsets])
-    truth = rng.integers(len(subsets), size=n)
-    log_posterior = np.zeros((n, len(subsets)))
-    for _ in range(participations):
-        z = mechanism.privatise_many(signs[truth], rng)
-        agreements = (np.sign(z)[:, None, :] == signs[None, :, :]).sum(axis=2)
-        log_posterior += np.where(agreements >= mechanism.threshold_agreements, *mechanism.log_densities)
-    posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    chances = posterior @ near.T
-    guess = chances.argmax(axis=1)
-    expected, hits = chances[np.arange(n), guess], near[guess, truth]
+def test_a_bayes_attacker_of_a_dictionary_stays_below_the_composed_bound(kind, participations):
+    """Its hits match its own posterior within 3 standard errors."""
+    mechanism = kind.calibrated(dimension=7, epsilon=1.5)
+    attack = attack_dictionary(
+        mechanism, members=3, wrong=1, trials=6000, rng=np.random.default_rng(5), participations=participations
+    )
     bound = ReconstructionBound(
         log_prior=log_dictionary_prior(size=7, members=3, wrong=1), epsilon=1.5, participations=participations
     )
     assert math.exp(bound.log_prior) == pytest.approx(13 / 35, rel=1e-12)
-    assert abs((hits - expected).mean()) < 3 * (hits - expected).std() / math.sqrt(n)
-    assert hits.mean() < bound.success
-    assert expected.max() <= bound.success  # for every output, not only on average
+    assert abs(attack.success - attack.posterior) < 3 * attack.standard_error
+    assert math.exp(bound.log_prior) < attack.success < bound.success
+
+
+def test_the_dictionary_attack_notices_a_mechanism_that_spends_more_than_it_claims():
+    """The control: one word of two, by the sign of it, where the bound is tight."""
+    spender = PrivUnitInfinity.calibrated(dimension=2, epsilon=2.0)
+    attack = attack_dictionary(spender, members=1, wrong=0, trials=40_000, rng=np.random.default_rng(7))
+    prior = log_dictionary_prior(size=2, members=1, wrong=0)
+    assert attack.success_lower(1 - 1e-6) > ReconstructionBound(log_prior=prior, epsilon=0.8).success
+    assert attack.success_lower(1 - 1e-6) < ReconstructionBound(log_prior=prior, epsilon=2.0).success
 
 
 def test_the_summary_names_what_is_printed():
