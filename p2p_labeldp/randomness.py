@@ -12,6 +12,7 @@ in bulk for all peers:
     FAULTS                faults injected by the virtual network                     no
     DATA                  ordinal 0: train/test split; 1: clustering; 2: learning    yes
     TOPOLOGY              ordinal 0: the graph of first contacts                     no
+    ATTACK                ordinal 0: truths and releases an attacker is tried on     no
 
 A fifth word of a peer would be its neighbour's first, so asking for it raises.
 
@@ -48,6 +49,7 @@ class Stream(IntEnum):
     FAULTS = 4
     DATA = 5
     TOPOLOGY = 6
+    ATTACK = 7
     LABELS = 1 << 32  # + round
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from p2p_labeldp.cli import reconstruction
 from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
 from p2p_labeldp.errors import ConfigurationError
 
@@ -69,19 +70,6 @@ Example:
     p2p-labeldp account scalar-rel --epsilon 4 --max-radius 1
 """
 
-RECONSTRUCTION_HELP = """How well anyone can reconstruct what was released, who hardly knew it before.
-
-The prior, the best chance without any release, is that of a uniform direction (--dimension, --alpha), of a uniform
-subset of a dictionary (--size, --members, --wrong), or given as its logarithm (--log-prior). In place of --epsilon,
---success asks for the largest level that keeps a breach that rare.
-
-Examples:
-
-\b
-    p2p-labeldp account reconstruction --dimension 500 --alpha 1 --epsilon 50
-    p2p-labeldp account reconstruction --size 100000 --members 20 --wrong 5 --success 0.001
-"""
-
 LARGE_CLUSTER = 20_000
 LARGE_CLUSTER_OF_CLASSES = 100
 """Members, times rounds, up to which a coalition's view takes a few seconds."""
@@ -93,6 +81,9 @@ MAX_FRESH_LOSS = 3000.0
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Of the update.")]
 Level = Annotated[float, typer.Option("--epsilon", metavar="E", help="Level of local privacy, 1e-6 to 1e5.")]
+Radius = Annotated[
+    float | None, typer.Option("--radius", metavar="R", help="Magnitude the variance is for. Default: the largest.")
+]
 MaxRadius = Annotated[float, typer.Option("--max-radius", metavar="R", help="What is larger is clipped to it.")]
 
 app = typer.Typer(name="account", help=HELP, rich_markup_mode=None, add_completion=False)
@@ -274,78 +265,27 @@ def scalar(
     levels: Annotated[
         int | None, typer.Option(metavar="N", help="End points besides 0. Default: the best number.")
     ] = None,
+    radius: Radius = None,
     as_json: Json = False,
 ) -> None:
     """See ``SCALAR_HELP``."""
     from p2p_labeldp.mechanisms.scalar import ScalarDP
 
     with refusing():
-        _state(ScalarDP.calibrated(epsilon=epsilon, max_radius=max_radius, levels=levels).summary(), as_json)
+        mechanism = ScalarDP.calibrated(epsilon=epsilon, max_radius=max_radius, levels=levels)
+        _state(mechanism.summary(radius), as_json)
 
 
 @app.command("scalar-rel", help=SCALAR_REL_HELP)
-def scalar_rel(epsilon: Level, max_radius: MaxRadius = 1.0, as_json: Json = False) -> None:
+def scalar_rel(epsilon: Level, max_radius: MaxRadius = 1.0, radius: Radius = None, as_json: Json = False) -> None:
     """See ``SCALAR_REL_HELP``."""
     from p2p_labeldp.mechanisms.scalar import ScalarRelDP
 
     with refusing():
-        _state(ScalarRelDP.calibrated(epsilon=epsilon, max_radius=max_radius).summary(), as_json)
+        _state(ScalarRelDP.calibrated(epsilon=epsilon, max_radius=max_radius).summary(radius), as_json)
 
 
-@app.command("reconstruction", help=RECONSTRUCTION_HELP)
-def reconstruction(
-    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Level of one release.")] = None,
-    success: Annotated[float | None, typer.Option(metavar="P", help="Accepted chance of a breach.")] = None,
-    participations: Annotated[int, typer.Option(metavar="T", help="Releases of one peer.")] = 1,
-    dimension: Annotated[int | None, typer.Option(metavar="D", help="Of a uniform direction.")] = None,
-    alpha: Annotated[float | None, typer.Option(metavar="A", help="Distance that counts as a breach.")] = None,
-    size: Annotated[int | None, typer.Option(metavar="N", help="Words in the dictionary.")] = None,
-    members: Annotated[int | None, typer.Option(metavar="M", help="Words in the subset.")] = None,
-    wrong: Annotated[int | None, typer.Option(metavar="H", help="Wrong words that still are a breach.")] = None,
-    log_prior: Annotated[float | None, typer.Option(metavar="L", help="log of the chance before.")] = None,
-    as_json: Json = False,
-) -> None:
-    """See ``RECONSTRUCTION_HELP``."""
-    from p2p_labeldp.accounting.reconstruction import (
-        ReconstructionBound,
-        largest_epsilon,
-        log_dictionary_prior,
-        log_sphere_prior,
-    )
-
-    if (epsilon is None) == (success is None):
-        raise ConfigurationError("one of --epsilon and --success is needed")
-    sphere = _whole({"--dimension": dimension, "--alpha": alpha})
-    dictionary = _whole({"--size": size, "--members": members, "--wrong": wrong})
-    if sum((sphere, dictionary, log_prior is not None)) != 1:
-        raise ConfigurationError(
-            "one prior is needed: --dimension, --alpha; or --size, --members, --wrong; or --log-prior"
-        )
-    with refusing():
-        if sphere:
-            assert dimension is not None
-            assert alpha is not None
-            log_prior = log_sphere_prior(dimension=dimension, alpha=alpha)
-        elif dictionary:
-            assert size is not None
-            assert members is not None
-            assert wrong is not None
-            log_prior = log_dictionary_prior(size=size, members=members, wrong=wrong)
-        assert log_prior is not None
-        if success is not None:
-            epsilon = largest_epsilon(log_prior=log_prior, success=success, participations=participations)
-        assert epsilon is not None
-        bound = ReconstructionBound(log_prior=log_prior, epsilon=epsilon, participations=participations)
-        _state(bound.summary(), as_json)
-
-
-def _whole(options: dict[str, Any]) -> bool:
-    """Whether these were given; all or none."""
-    missing = [name for name, value in options.items() if value is None]
-    if 0 < len(missing) < len(options):
-        given = next(name for name in options if name not in missing)
-        raise ConfigurationError(f"missing; {given} needs it", field=missing[0])
-    return not missing
+app.command("reconstruction", help=reconstruction.HELP)(reconstruction.command)
 
 
 def _state(record: dict[str, float], as_json: bool) -> None:

@@ -23,8 +23,30 @@ OPTIONS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            *("alpha", "calibration", "colluders", "confidence", "delta", "dimension", "epsilon", "exchange", "levels"),
-            *("log_prior", "max_radius", "members", "participations", "reports", "rounds", "seed", "size", "success"),
+            *(
+                "alpha",
+                "attack",
+                "calibration",
+                "colluders",
+                "confidence",
+                "delta",
+                "dimension",
+                "epsilon",
+                "exchange",
+                "levels",
+            ),
+            *(
+                "log_prior",
+                "max_radius",
+                "members",
+                "participations",
+                "radius",
+                "reports",
+                "rounds",
+                "seed",
+                "size",
+                "success",
+            ),
             *("tolerated_loss", "trials", "wrong"),
         )
     },

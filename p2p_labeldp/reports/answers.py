@@ -67,6 +67,24 @@ def stated(record: Mapping[str, Any]) -> list[RenderableType]:
     return [paired({name.replace("_", " "): _plain(value) for name, value in record.items()})]
 
 
+def reconstructed(record: Mapping[str, Any]) -> list[RenderableType]:
+    """Of ``account reconstruction``, with an attack or without."""
+    promised = {name: value for name, value in record.items() if name != "attack"}
+    parts = stated(promised)
+    if "attack" in record:
+        attack = record["attack"]
+        lower = Decimal(attack["success_lower"]).quantize(Decimal("0.000001"), rounding=ROUND_FLOOR)
+        facts = {
+            "attacked": f"{attack['mechanism']}: {attack['breaches']:,} breaches in {attack['trials']:,} guesses",
+            "success": f"{attack['success']:.6g}, standard error {attack['standard_error']:.2g}",
+            "posterior": "not known" if attack["posterior"] is None else f"{attack['posterior']:.6g}",
+            "measured": f"at least {lower}, confidence {attack['confidence']:g}; a lower bound, no guarantee",
+            "verdict": f"{attack['verdict']}: {'above' if attack['verdict'] == 'fail' else 'within'} what is promised",
+        }
+        parts += [Text(), paired(facts)]
+    return parts
+
+
 def paired(rows: Mapping[str, str]) -> Text:
     """Names and values, one a line."""
     width = max(len(name) for name in rows) + 2

@@ -302,6 +302,78 @@ def test_reconstruction_bounds_a_breach_and_inverts(capsys):
     assert given["success"] == pytest.approx(1 / 45)
 
 
+@pytest.mark.parametrize("command", ["scalar", "scalar-rel"])
+def test_scalars_state_level_largest_output_and_the_variance_at_a_magnitude(capsys, command):
+    asked = ["account", command, "--epsilon", "4", "--max-radius", "2"]
+    record = printed(capsys, *asked)
+    assert record["epsilon_exact"] == pytest.approx(4)
+    assert record["epsilon_exact"] <= 4
+    assert record["output_norm"] == max(-record["output_min"], record["output_max"])
+    assert record["radius"] == 2
+    assert 0 < record["variance"] <= record["worst_variance"]
+    small = printed(capsys, *asked, "--radius", "0.5")
+    assert small["radius"] == 0.5
+    assert small["variance"] != record["variance"]
+    assert small["worst_variance"] == record["worst_variance"]
+
+
+ATTACKED = [
+    *("mechanism", "trials", "breaches", "success", "posterior", "standard_error", "success_lower", "confidence"),
+    *("seed", "verdict"),
+]
+SPHERE = ["account", "reconstruction", "--dimension", "10", "--alpha", "0.8", "--epsilon", "8"]
+DICTIONARY = ["account", "reconstruction", "--size", "7", "--members", "3", "--wrong", "1", "--epsilon", "2"]
+
+
+@pytest.mark.parametrize("prior", [SPHERE, DICTIONARY])
+@pytest.mark.parametrize("mechanism", ["privunit2", "privunit-g", "privunit-inf"])
+def test_an_attack_stands_beside_the_bound_it_stays_below(capsys, prior, mechanism):
+    """Fails with probability 1e-6."""
+    plain = printed(capsys, *prior)
+    record = printed(capsys, *prior, "--attack", mechanism, "--trials", "4000", "--seed", "3")
+    attack = record.pop("attack")
+    assert record == plain
+    assert list(attack) == ATTACKED
+    assert (attack["mechanism"], attack["trials"], attack["seed"]) == (mechanism, 4000, 3)
+    assert attack["success"] == attack["breaches"] / 4000
+    assert math.exp(plain["log_prior"]) < attack["success_lower"] < attack["success"] < plain["success"]
+    known = mechanism == "privunit2" or prior is DICTIONARY
+    assert (attack["posterior"] is not None) is known
+    if known:
+        assert abs(attack["success"] - attack["posterior"]) < 4.9 * attack["standard_error"]
+    assert attack["verdict"] == "pass"
+
+
+def test_the_seed_decides_an_attack(capsys):
+    asked = [*SPHERE, "--attack", "privunit2"]
+    first, again, other = (printed(capsys, *asked, "--seed", seed)["attack"] for seed in ("1", "1", "2"))
+    assert first == again
+    assert first["breaches"] != other["breaches"]
+
+
+def test_an_attack_that_beats_the_bound_is_a_failed_verdict_and_no_error(capsys, monkeypatch):
+    """The control: the mechanism that runs spends more than the level it was asked for."""
+    from p2p_labeldp.mechanisms.privunit import PrivUnit2
+
+    honest = PrivUnit2.calibrated
+    monkeypatch.setattr(PrivUnit2, "calibrated", lambda *, dimension, epsilon: honest(dimension=dimension, epsilon=30))
+    assert printed(capsys, *SPHERE, "--attack", "privunit2")["attack"]["verdict"] == "fail"
+    assert main([*SPHERE, "--attack", "privunit2"]) == 0
+    assert "fail: above what is promised" in capsys.readouterr().out
+
+
+def test_an_attack_s_table_says_what_is_measured_and_what_is_not_known(capsys):
+    assert main([*SPHERE, "--attack", "privunit-g"]) == 0
+    out = capsys.readouterr().out
+    for line in (
+        "privunit-g: ",
+        "posterior  not known",
+        "a lower bound, no guarantee",
+        "pass: within what is promised",
+    ):
+        assert line in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -328,6 +400,29 @@ def test_reconstruction_bounds_a_breach_and_inverts(capsys):
         (["reconstruction", "--dimension", "5", "--epsilon", "1"], "--alpha: missing; --dimension needs it"),
         (["reconstruction", "--dimension", "5", "--alpha", "nan", "--epsilon", "1"], "--alpha: nan given"),
         (["reconstruction", "--size", "5", "--members", "9", "--wrong", "0", "--epsilon", "1"], "--members: 9 given"),
+        ([*SPHERE[1:], "--attack", "gauss"], "--attack: 'gauss' given; privunit2, privunit-g, privunit-inf"),
+        ([*SPHERE[1:], "--attack", "privunit2", "--trials", "0"], "--trials: 0 given"),
+        (
+            [*SPHERE[1:], "--attack", "privunit2", "--trials", "100000000"],
+            "--trials: 100000000 given; 1 to 50000000 are",
+        ),
+        ([*SPHERE[1:], "--attack", "privunit2", "--seed", "-1"], "--seed: -1 given"),
+        ([*SPHERE[1:], "--attack", "privunit2", "--participations", "0"], "--participations: 0 given"),
+        ([*SPHERE[1:], "--attack", "privunit2", "--participations", "999999999"], "--trials: 10000 given; fewer"),
+        (
+            ["reconstruction", "--log-prior", "-5", "--epsilon", "1", "--attack", "privunit2"],
+            "--attack: privunit2 given",
+        ),
+        (
+            [
+                *("reconstruction", "--size", "40", "--members", "20", "--wrong", "0", "--epsilon", "1"),
+                "--attack",
+                "privunit2",
+            ],
+            "--members: 20 of 40 words given; at most 1000",
+        ),
+        (["scalar", "--epsilon", "4", "--radius", "-1"], "--radius: a negative, NaN or infinite magnitude given"),
+        (["scalar-rel", "--epsilon", "4", "--radius", "nan"], "--radius: a negative, NaN or infinite magnitude given"),
         (["nosuch"], "No such command 'nosuch'"),
         ([], "Missing command; see p2p-labeldp account --help"),
     ],
