@@ -114,3 +114,16 @@ def test_one_dimension_is_placed_on_the_line():
     assert place(euclidean(np.array([-7.0]), 1), 1.0, 0.0, 3.0, rng).tolist() == [-3.0]
     assert abs(place(euclidean(np.zeros(1), 1), 1.0, 0.0, 3.0, rng)[0]) == pytest.approx(3.0)
     assert place_rows(np.array([[-1.0], [1.0]]), np.array([1.0, -1.0]), None, 3.0, rng).tolist() == [[-3.0], [-3.0]]
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_the_smallest_and_largest_numbers_of_every_width_are_placed_with_their_digits(dimension, dtype):
+    """In few dimensions the Gaussians are often almost parallel to u, and the difference must be formed in double."""
+    rng = np.random.default_rng(6)
+    for size in (np.finfo(dtype).smallest_subnormal, np.finfo(dtype).tiny, np.finfo(dtype).max / 2):
+        u = np.full(dimension, size, dtype=dtype)
+        for _ in range(300):
+            v = place(euclidean(u, dimension), 0.6, 0.8, 5.0, rng)
+            assert np.linalg.norm(v) == pytest.approx(5.0, rel=1e-12)
+            assert v.sum() / math.sqrt(dimension) == pytest.approx(3.0, rel=1e-12)
