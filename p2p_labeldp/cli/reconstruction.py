@@ -44,6 +44,9 @@ def command(
     participations: Annotated[int, typer.Option(metavar="T", help="Releases of one peer.")] = 1,
     dimension: Annotated[int | None, typer.Option(metavar="D", help="Of a uniform direction.")] = None,
     alpha: Annotated[float | None, typer.Option(metavar="A", help="Distance that counts as a breach.")] = None,
+    off_sphere: Annotated[
+        bool, typer.Option("--off-sphere", help="The estimate may be any vector, not only of length 1.")
+    ] = False,
     size: Annotated[int | None, typer.Option(metavar="N", help="Words in the dictionary.")] = None,
     members: Annotated[int | None, typer.Option(metavar="M", help="Words in the subset.")] = None,
     wrong: Annotated[int | None, typer.Option(metavar="H", help="Wrong words that still are a breach.")] = None,
@@ -62,9 +65,13 @@ def command(
         raise ConfigurationError(
             "one prior is needed: --dimension, --alpha; or --size, --members, --wrong; or --log-prior"
         )
+    if off_sphere and dimension is None:
+        raise ConfigurationError("given; --dimension and --alpha are needed with it", field="--off-sphere")
     prior = {name.removeprefix("--"): value for name, value in (sphere | dictionary).items() if value is not None}
     with refusing():
-        bound = _bound(prior, log_prior, epsilon, success, participations)
+        if log_prior is None:
+            log_prior = _log_prior(prior, off_sphere)
+        bound = _bound(log_prior, epsilon, success, participations)
         record: dict[str, Any] = bound.summary()
         if attack is not None:
             record["attack"] = _attacked(attack, prior, bound, trials, seed)
@@ -76,18 +83,17 @@ def command(
     answer(record, *answers.reconstructed(record), as_json=False)
 
 
-def _bound(
-    prior: dict[str, Any], log_prior: float | None, epsilon: float | None, success: float | None, participations: int
-) -> ReconstructionBound:
-    from p2p_labeldp.accounting.reconstruction import (
-        ReconstructionBound,
-        largest_epsilon,
-        log_dictionary_prior,
-        log_sphere_prior,
-    )
+def _log_prior(prior: dict[str, Any], off_sphere: bool) -> float:
+    from p2p_labeldp.accounting.reconstruction import log_dictionary_prior, log_sphere_prior
 
-    if log_prior is None:
-        log_prior = (log_sphere_prior if "alpha" in prior else log_dictionary_prior)(**prior)
+    if "alpha" in prior:
+        return log_sphere_prior(**prior, on_sphere=not off_sphere)
+    return log_dictionary_prior(**prior)
+
+
+def _bound(log_prior: float, epsilon: float | None, success: float | None, participations: int) -> ReconstructionBound:
+    from p2p_labeldp.accounting.reconstruction import ReconstructionBound, largest_epsilon
+
     if epsilon is None:
         assert success is not None
         epsilon = largest_epsilon(log_prior=log_prior, success=success, participations=participations)

@@ -106,7 +106,7 @@ class Direction(ABC):
 
     @abstractmethod
     def release(self, measured: Measured, scale: float, rng: np.random.Generator) -> Vector:
-        """``scale`` times Z for the direction of a measured update; without one (norm 0), the reference law's."""
+        """``scale`` times Z for the direction of a measured update; without one (norm 0), for a uniform one."""
 
     @property
     def log_odds(self) -> float:
@@ -165,7 +165,7 @@ class EuclideanDirection(Direction):
     """Z = (T u + S W) / m, W uniform among the unit vectors orthogonal to u.
 
     The vector is normalised here, in double precision, so privacy never rests on the caller's arithmetic. A vector of
-    zeros has no direction and gets a draw of the reference law: its density, 1, lies between the other two.
+    zeros has no direction and gets the draw of a uniform one: a mixture of the same laws, hence as private.
     """
 
     @abstractmethod

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms.direction import Direction
 from p2p_labeldp.mechanisms.norms import Update
-from p2p_labeldp.mechanisms.privunit import PrivUnit2
+from p2p_labeldp.mechanisms.privunit import Calibration, PrivUnit2
+from p2p_labeldp.mechanisms.privunit_infinity import PrivUnitInfinity
 from p2p_labeldp.mechanisms.scalar import GridScalar, ScalarDP, ScalarRelDP
 
 Vector = npt.NDArray[np.float64]
@@ -48,13 +49,39 @@ class Separated:
         epsilon_magnitude: float,
         max_radius: float,
         magnitude: Literal["absolute", "relative"] = "absolute",
+        norm: Literal["l2", "l-infinity"] = "l2",
+        calibration: Calibration = "exact",
     ) -> Separated:
-        """PrivUnit2 with ScalarDP ("absolute") or ScalarRelDP ("relative")."""
+        """The mechanism of a total level ``epsilon_direction`` + ``epsilon_magnitude``.
+
+        Args:
+            dimension: d.
+            epsilon_direction: Level of the direction, 1e-6 to 1e5.
+            epsilon_magnitude: Level of the magnitude, 1e-6 to 1e5.
+            max_radius: Larger updates are clipped to this norm.
+            magnitude: "absolute" by ScalarDP, "relative" by ScalarRelDP.
+            norm: "l2" by PrivUnit2, "l-infinity" by PrivUnitInfinity.
+            calibration: Of PrivUnit2.
+
+        Raises:
+            ConfigurationError: A parameter out of range, or theorem1 with "l-infinity".
+        """
         if magnitude not in ("absolute", "relative"):
             raise ConfigurationError(f"{magnitude!r} given; absolute and relative are possible", field="magnitude")
+        if norm not in ("l2", "l-infinity"):
+            raise ConfigurationError(f"{norm!r} given; l2 and l-infinity are possible", field="norm")
+        direction: Direction
+        if norm == "l2":
+            direction = PrivUnit2.calibrated(dimension=dimension, epsilon=epsilon_direction, calibration=calibration)
+        elif calibration == "exact":
+            direction = PrivUnitInfinity.calibrated(dimension=dimension, epsilon=epsilon_direction)
+        else:
+            raise ConfigurationError(
+                f"{calibration!r} given; with l-infinity only exact is possible", field="calibration"
+            )
         scalar = ScalarDP if magnitude == "absolute" else ScalarRelDP
         return cls(
-            direction=PrivUnit2.calibrated(dimension=dimension, epsilon=epsilon_direction),
+            direction=direction,
             magnitude=scalar.calibrated(epsilon=epsilon_magnitude, max_radius=max_radius),
         )
 

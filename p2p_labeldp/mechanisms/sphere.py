@@ -98,7 +98,9 @@ def place(measured: Measured, along: float, across: float | None, scale: float, 
     stretch = scale
     if across is not None:
         while squares - inner * inner < 0.01 * squares:  # x almost parallel to u, as happens in few dimensions:
-            out -= np.multiply(values, inner / norm, dtype=np.float64)  # the difference of squares has few digits, so form the difference itself
+            out -= np.multiply(
+                values, inner / norm, dtype=np.float64
+            )  # the difference of squares has few digits, so form the difference itself
             inner = float(np.dot(out, values.astype(np.float64))) / norm
             squares = float(np.dot(out, out))
         stretch *= across / math.sqrt(squares - inner * inner)

@@ -298,6 +298,10 @@ def test_reconstruction_bounds_a_breach_and_inverts(capsys):
         capsys, "account", "reconstruction", "--size", "10", "--members", "2", "--wrong", "0", "--epsilon", "0"
     )
     assert words["success"] == pytest.approx(1 / 45)
+    # of the circle within 0.6 of its own point, and of the point at 0.8
+    circle = ["account", "reconstruction", "--dimension", "2", "--alpha", "0.6", "--epsilon", "0"]
+    assert printed(capsys, *circle)["success"] == pytest.approx(2 * math.asin(0.3) / math.pi)
+    assert printed(capsys, *circle, "--off-sphere")["success"] == pytest.approx(math.asin(0.6) / math.pi)
     given = printed(capsys, "account", "reconstruction", "--log-prior", str(math.log(1 / 45)), "--epsilon", "0")
     assert given["success"] == pytest.approx(1 / 45)
 
@@ -421,6 +425,7 @@ def test_an_attack_s_table_says_what_is_measured_and_what_is_not_known(capsys):
             ],
             "--members: 20 of 40 words given; at most 1000",
         ),
+        (["reconstruction", "--log-prior", "-5", "--epsilon", "1", "--off-sphere"], "--off-sphere: given; --dimension"),
         (["scalar", "--epsilon", "4", "--radius", "-1"], "--radius: a negative, NaN or infinite magnitude given"),
         (["scalar-rel", "--epsilon", "4", "--radius", "nan"], "--radius: a negative, NaN or infinite magnitude given"),
         (["nosuch"], "No such command 'nosuch'"),

@@ -118,6 +118,34 @@ def test_a_float32_update_whose_square_vanishes_in_float32_is_measured_in_double
     assert z == pytest.approx(w.astype(np.float64), abs=1e-31)
 
 
+def test_calibrated_takes_either_norm_and_either_calibration():
+    good = {"dimension": 40, "epsilon_direction": 4.0, "epsilon_magnitude": 2.0, "max_radius": 1.0}
+    cube = Separated.calibrated(**good, norm="l-infinity")
+    assert isinstance(cube.direction, PrivUnitInfinity)
+    assert cube.output_norm == cube.direction.output_norm * cube.magnitude.output_norm
+    paper = Separated.calibrated(**good, calibration="theorem1")
+    assert paper.direction == PrivUnit2.calibrated(dimension=40, epsilon=4.0, calibration="theorem1")
+    assert paper.variance(1.0) > Separated.calibrated(**good).variance(1.0)
+    assert paper.epsilon_exact <= paper.epsilon == 6.0
+    for field, bad in (
+        ("norm", {"norm": "l1"}),
+        ("calibration", {"calibration": "best"}),
+        ("calibration", {"calibration": "theorem1", "norm": "l-infinity"}),
+    ):
+        with pytest.raises(ConfigurationError, match=f"{field}: '.*' given"):
+            Separated.calibrated(**good, **bad)
+
+
+def test_the_summary_is_for_the_largest_update_unless_a_radius_is_given():
+    mechanism = separated(PrivUnit2)
+    assert mechanism.summary()["radius"] == 2.0
+    assert mechanism.summary()["variance"] == mechanism.variance(2.0) == mechanism.variance(7.0)
+    assert mechanism.summary(0.5)["variance"] == mechanism.variance(0.5)
+    assert mechanism.variance(0.5) == pytest.approx(mechanism.second_moment(0.5) - 0.25, rel=1e-12)
+    with pytest.raises(ConfigurationError, match="radius"):
+        mechanism.summary(math.nan)
+
+
 def test_calibrated_takes_privunit2_and_either_magnitude():
     for kind, magnitude in (("absolute", ScalarDP), ("relative", ScalarRelDP)):
         mechanism = Separated.calibrated(
