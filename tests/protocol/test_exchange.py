@@ -300,7 +300,7 @@ def test_a_self_draw_goes_through_the_same_path():
     assert [fact.asker for fact in hand.persisted(Answered)] == [1]
     hand.answer(send, reply, NOW + 3.1)
     assert len(hand.facts(Held)) == 1
-    assert opened_box(hand.machine._my.exchange.box, 1) == bytes([hand.persisted(Flipped)[0].flipped_label])
+    assert opened_box(hand.machine.my.exchange.box, 1) == bytes([hand.persisted(Flipped)[0].flipped_label])
 
 
 def test_a_self_draw_can_be_lost_like_any_other():
@@ -391,7 +391,7 @@ MOMENTS = (0.0, 1.0, DEADLINES.join + 3.2, NOW, DEADLINES.exchange, DEADLINES.cl
 
 def shape(machine):
     """The state of a peer as far as an illegal input might have changed it."""
-    part = machine._part
+    part = machine.part
     return (
         machine.state,
         machine.outcome,

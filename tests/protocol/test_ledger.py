@@ -133,7 +133,7 @@ def test_a_spent_label_takes_no_part_in_another_round():
 def test_another_learner_is_another_round():
     envelope = manifests.sign(manifest(), keys(8))
     opened = manifests.open_manifest(envelope, keys=LEARNER, learner=keys(8).peer_id)
-    learner = peer()._learner
+    learner = peer().learner
     theirs = type(learner)(keys(8).peer_id, "elsewhere", 1)
     assert start(opened=opened, learner=theirs, ledger=Ledger([release()])).end == SPENT
     assert start(opened=opened, learner=theirs).machine.state is State.JOINING

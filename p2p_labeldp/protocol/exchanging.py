@@ -1,0 +1,102 @@
+"""The third phase of a peer: it answers every ask, asks its one mate, and at the end says whether it is ready."""
+
+from __future__ import annotations
+
+from p2p_labeldp.facts import Answered, Asked, Held, Outcome, Ready, Reason
+from p2p_labeldp.protocol.directory import address_of
+from p2p_labeldp.protocol.dissemination import Dissemination
+from p2p_labeldp.protocol.joining import Joining
+from p2p_labeldp.protocol.messages import Answer, AnyMessage, Ask, Message, Refusal
+from p2p_labeldp.protocol.participant import Participant, State
+
+ASK_TRIES = 4  # in the exchange phase, if nothing comes back
+ASK_SHARES = 0.5, 0.75  # of the exchange phase, between which they ask; whoever is asked should have its roster
+
+
+class Exchanging:
+    """Carries the ``Exchange`` of a peer, which knows no time, through its phase.
+
+    Args:
+        peer: Whose phase this is.
+        gossip: Its gossip, which is to carry its ready record.
+        joining: The phases before.
+    """
+
+    def __init__(self, *, peer: Participant, gossip: Dissemination, joining: Joining) -> None:
+        self._peer = peer
+        self._gossip = gossip
+        self._joining = joining
+
+    def begin(self, now: float) -> None:
+        """The roster is accepted: chooses when to ask."""
+        peer = self._peer
+        join, span = peer.deadlines.join, peer.deadlines.exchange - peer.deadlines.join
+        first, last = ASK_SHARES
+        peer.set_alarm("ask", max(now, join + span * (first + (last - first) * peer.rng.random())))
+
+    def on_ask(self, now: float) -> None:
+        """Asks the one mate, drawn at the first call."""
+        peer, exchange = self._peer, self._peer.my.exchange
+        if exchange.mate is None:
+            peer.persist(Asked(peer=peer.name, at=now, mate=peer.name_of(exchange.draw())))
+        assert exchange.mate is not None
+        entry = peer.directory.find(exchange.mate)
+        if entry is None:  # struck out for equivocation since: like any mate that cannot be reached
+            peer.my.last_failure = Reason.MATE_UNREACHABLE
+            return
+        patience = (peer.deadlines.exchange - peer.deadlines.join) / ASK_TRIES
+        until = min(peer.deadlines.exchange, now + patience)
+        peer.send(address_of(entry), exchange.ask(), self._take_answer, now, until)
+
+    def _take_answer(self, reply: AnyMessage | None, reason: str, now: float) -> None:
+        peer = self._peer
+        if peer.state is not State.EXCHANGING:
+            return
+        match reply:
+            case Answer():
+                peer.my.exchange.take(reply)
+                peer.observe(Held(peer=peer.name, at=now))
+            case None:
+                failure = Reason.MATE_UNREACHABLE if reason == "unreachable" else Reason.MATE_TIMEOUT
+                peer.my.last_failure = failure
+                peer.again("ask", now, peer.deadlines.exchange)
+            case Refusal(retry=True):
+                peer.again("ask", now, peer.deadlines.exchange)
+            case _:
+                pass  # refused for good; the exchange deadline finds nothing held
+
+    def reply(self, message: Ask, sender: bytes, now: float) -> Message:
+        """Answers somebody's ask, whatever the phase."""
+        peer = self._peer
+        if message.round_id != peer.opened.round_id:
+            return Refusal("another_round")
+        if peer.state in (State.JOINING, State.COMMITTING):
+            return Refusal("not_ready", retry=True)
+        if peer.state is not State.EXCHANGING:
+            return Refusal("too_late")
+        exchange = peer.my.exchange
+        first = not exchange.has_answered(sender)
+        answer = exchange.answer(sender, message)
+        if isinstance(answer, Answer):
+            peer.spend(now)
+            if first:
+                peer.persist(Answered(peer=peer.name, at=now, asker=peer.name_of(sender)))
+        return answer
+
+    def on_deadline(self, now: float) -> None:
+        """The exchange is over: says whether this peer is ready, and holding."""
+        peer = self._peer
+        if peer.state is State.COMMITTING:
+            if self._joining.waits_for_records:
+                peer.end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
+            else:  # the learner, or its roster, never came
+                peer.end(Outcome.UNREACHABLE, None, now)
+            return
+        peer.go("exchange deadline")
+        peer.clear_alarm("ask")
+        exchange = peer.my.exchange
+        exchange.deadline()
+        peer.spend(now)  # unasked too: who comes to the next round with an unspent label would tell that nobody asked
+        peer.persist(Ready(peer=peer.name, at=now, holding=exchange.holding))
+        peer.my.closing.declare(holding=exchange.holding)
+        self._gossip.full_pace(now, within=peer.deadlines.closing - now)
