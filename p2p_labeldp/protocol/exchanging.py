@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from p2p_labeldp.facts import Answered, Asked, Held, Outcome, Ready, Reason
+from p2p_labeldp.facts import Outcome, Ready, Reason
 from p2p_labeldp.protocol.directory import address_of
 from p2p_labeldp.protocol.dissemination import Dissemination
 from p2p_labeldp.protocol.joining import Joining
+from p2p_labeldp.protocol.kept import AnsweredWith, AskedFor, HeldBox
 from p2p_labeldp.protocol.messages import Answer, AnyMessage, Ask, Message, Refusal
 from p2p_labeldp.protocol.participant import Participant, State
 
@@ -27,6 +28,16 @@ class Exchanging:
         self._gossip = gossip
         self._joining = joining
 
+    @property
+    def _patience(self) -> float:
+        """Seconds an ask waits for its answer before it is sent again."""
+        return (self._peer.deadlines.exchange - self._peer.deadlines.join) / ASK_TRIES
+
+    @property
+    def last_return(self) -> float:
+        """Until when a peer that was away can come back: each asker asks once more before the exchange ends."""
+        return self._peer.deadlines.exchange - self._patience - self._peer.period
+
     def begin(self, now: float) -> None:
         """The roster is accepted: chooses when to ask."""
         peer = self._peer
@@ -38,14 +49,14 @@ class Exchanging:
         """Asks the one mate, drawn at the first call."""
         peer, exchange = self._peer, self._peer.my.exchange
         if exchange.mate is None:
-            peer.persist(Asked(peer=peer.name, at=now, mate=peer.name_of(exchange.draw())))
+            mate = exchange.draw()
+            peer.persist(AskedFor(peer=peer.name, at=now, mate=peer.name_of(mate), mate_id=mate))
         assert exchange.mate is not None
         entry = peer.directory.find(exchange.mate)
         if entry is None:  # struck out for equivocation since: like any mate that cannot be reached
             peer.my.last_failure = Reason.MATE_UNREACHABLE
             return
-        patience = (peer.deadlines.exchange - peer.deadlines.join) / ASK_TRIES
-        until = min(peer.deadlines.exchange, now + patience)
+        until = min(peer.deadlines.exchange, now + self._patience)
         peer.send(address_of(entry), exchange.ask(), self._take_answer, now, until)
 
     def _take_answer(self, reply: AnyMessage | None, reason: str, now: float) -> None:
@@ -55,7 +66,7 @@ class Exchanging:
         match reply:
             case Answer():
                 peer.my.exchange.take(reply)
-                peer.observe(Held(peer=peer.name, at=now))
+                peer.persist(HeldBox(peer=peer.name, at=now, box=reply.box))
             case None:
                 failure = Reason.MATE_UNREACHABLE if reason == "unreachable" else Reason.MATE_TIMEOUT
                 peer.my.last_failure = failure
@@ -80,7 +91,10 @@ class Exchanging:
         if isinstance(answer, Answer):
             peer.spend(now)
             if first:
-                peer.persist(Answered(peer=peer.name, at=now, asker=peer.name_of(sender)))
+                asker, given = peer.name_of(sender), answer.box
+                peer.persist(
+                    AnsweredWith(peer=peer.name, at=now, asker=asker, asker_id=sender, ask_id=message.ask_id, box=given)
+                )
         return answer
 
     def on_deadline(self, now: float) -> None:
@@ -98,5 +112,17 @@ class Exchanging:
         exchange.deadline()
         peer.spend(now)  # unasked too: who comes to the next round with an unspent label would tell that nobody asked
         peer.persist(Ready(peer=peer.name, at=now, holding=exchange.holding))
-        peer.my.closing.declare(holding=exchange.holding)
-        self._gossip.full_pace(now, within=peer.deadlines.closing - now)
+        self._declare(exchange.holding, now)
+
+    def resume_closing(self, *, holding: bool, now: float) -> None:
+        """Has declared itself in an earlier life, and does so in the same bytes."""
+        peer = self._peer
+        peer.go("exchange deadline")
+        peer.clear_alarm("exchange")
+        peer.my.exchange.deadline()
+        self._declare(holding, now)
+
+    def _declare(self, holding: bool, now: float) -> None:
+        peer = self._peer
+        peer.my.closing.declare(holding=holding)
+        self._gossip.full_pace(now, within=max(peer.deadlines.closing - now, 0.0))

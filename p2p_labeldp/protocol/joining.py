@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError, PrivacyError, ProtocolError
-from p2p_labeldp.facts import Gathered, Outcome, Reason, Rejected
+from p2p_labeldp.facts import Outcome, Reason, Rejected
 from p2p_labeldp.protocol import dissemination, roster
 from p2p_labeldp.protocol.dissemination import Dissemination
+from p2p_labeldp.protocol.kept import GatheredThese
 from p2p_labeldp.protocol.messages import AnyMessage, GetRoster, Refusal, RosterReply
 from p2p_labeldp.protocol.participant import Participant, State
 from p2p_labeldp.protocol.roster import OpenedRoster
@@ -58,14 +59,19 @@ class Joining:
         """What is known half a period before the deadline has to be in the roster."""
         peer = self._peer
         self._must_list = frozenset(entry.signer for entry in peer.directory.mates)
-        peer.observe(Gathered(peer=peer.name, at=now, cluster=peer.cluster, records=len(self._must_list)))
+        signers = tuple(sorted(self._must_list))
+        peer.persist(GatheredThese(peer=peer.name, at=now, cluster=peer.cluster, records=len(signers), signers=signers))
+
+    def resume(self, gathered: GatheredThese) -> None:
+        """Has from an earlier life who has to be in the roster."""
+        self._must_list = frozenset(gathered.signers)
 
     def on_join_deadline(self, now: float) -> None:
         """The learner signs its rosters."""
         peer = self._peer
         peer.go("join deadline")
         span = peer.deadlines.exchange - peer.deadlines.join
-        peer.set_alarm("roster", now + span * ROSTER_SHARE * peer.rng.random())
+        peer.set_alarm("roster", max(now, peer.deadlines.join + span * ROSTER_SHARE * peer.rng.random()))
 
     def on_fetch_roster(self, now: float) -> None:
         """Asks the learner for the roster."""
@@ -100,7 +106,7 @@ class Joining:
         if pending is None:
             return
         members = frozenset(pending.members)
-        must_list = {signer for signer in self._must_list if signer in peer.directory.mates}  # not struck out since
+        must_list = {signer for signer in self._must_list if not peer.directory.mates.has_struck(signer)}
         if peer.keys.peer_id not in members or not must_list <= members:
             peer.end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return

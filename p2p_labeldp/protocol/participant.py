@@ -21,12 +21,13 @@ from enum import Enum, auto
 
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import LocalProtocolError, ProtocolError
-from p2p_labeldp.facts import Ended, Flipped, Name, Outcome, Reason, Rejected
+from p2p_labeldp.facts import Ended, Name, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example
 from p2p_labeldp.protocol.closing import Closing
 from p2p_labeldp.protocol.directory import Directory
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.exchange import Exchange
+from p2p_labeldp.protocol.kept import EndedIn
 from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
@@ -145,11 +146,14 @@ class Participant(Machine):
         except KeyError:
             raise LocalProtocolError(f"{event} while {self.state.name}") from None
 
-    def end(self, outcome: Outcome, reason: Reason | None, now: float) -> None:
+    def end(self, outcome: Outcome, reason: Reason | None, now: float, *, receipt: bytes = b"") -> None:
         """The round is over for this peer; everything about the exchange is erased."""
         self.go("outcome")
         self.outcome = Ended(peer=self.name, at=now, outcome=outcome, reason=reason)
-        self.persist(self.outcome)
+        round_id = self.opened.round_id
+        self.persist(
+            EndedIn(peer=self.name, at=now, outcome=outcome, reason=reason, round_id=round_id, receipt=receipt)
+        )
         if self.part is not None:
             self.part.exchange.erase()
             self.part.report = None
@@ -183,14 +187,6 @@ class Participant(Machine):
         accepted = self.my.roster
         if self.ledger.holds(self.example.label_id, **self.place_of(accepted)):
             return
-        release = Flipped(
-            peer=self.name,
-            at=now,
-            label_id=self.example.label_id,
-            flip_probability=accepted.roster.flip_probability,
-            flipped_label=self.my.exchange.flip(),
-            round_id=self.opened.round_id.hex(),
-            roster=accepted.digest.hex(),
-        )
+        release = self.my.exchange.release(peer=self.name, now=now)
         self.ledger.enter(release)
         self.persist(release)

@@ -6,24 +6,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import ConfigurationError, LocalProtocolError
-from p2p_labeldp.facts import Committed, Joined, Outcome, Reason, Rejected
+from p2p_labeldp.facts import Fact, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
-from p2p_labeldp.protocol import dissemination
+from p2p_labeldp.protocol import dissemination, restoring, roster
 from p2p_labeldp.protocol.closing import Closing
-from p2p_labeldp.protocol.directory import PeerRecord, sign_record
+from p2p_labeldp.protocol.directory import PeerRecord, address_of, sign_record
 from p2p_labeldp.protocol.dissemination import Dissemination
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.exchange import Exchange
 from p2p_labeldp.protocol.exchanging import Exchanging
 from p2p_labeldp.protocol.joining import Joining
+from p2p_labeldp.protocol.kept import CommittedTo, JoinedAs
 from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.manifest import OpenedManifest
-from p2p_labeldp.protocol.messages import AnyMessage, Ask, Digest, Message, Push, Refusal
+from p2p_labeldp.protocol.messages import AnyMessage, Ask, Digest, Message, Push, Refusal, Topic
 from p2p_labeldp.protocol.participant import Part, Participant, State
 from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.reporting import GRACE_SECONDS, Reporting
+from p2p_labeldp.protocol.restoring import Past
 from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
@@ -50,10 +55,12 @@ class Peer(Participant):
         sequence: Sequence number of its record; larger than in any earlier start with the same key in this round.
         policy: The peer's limits; label space and learner are pinned in it if it names none.
         ledger: What has left of its labels before; empty if not given.
+        past: Its last round, if it kept a log.
 
     Raises:
-        ConfigurationError: The label is none of the peer's own label space. Whatever else the manifest and the peer
-            disagree about is a refusal, with an outcome: the manifest is the learner's doing.
+        ConfigurationError: The label is none of the peer's own label space, or the peer died in a round with another
+            example. Whatever else the manifest and the peer disagree about is a refusal, with an outcome: the manifest
+            is the learner's doing.
     """
 
     def __init__(
@@ -72,11 +79,14 @@ class Peer(Participant):
         sequence: int = 0,
         policy: Policy | None = None,
         ledger: Ledger | None = None,
+        past: Past | None = None,
     ) -> None:
         pinned = (policy or Policy()).pinned(classes=label_space.classes, learner=learner.peer_id)
         self._unwilling = disagreement(opened, policy=pinned, dimension=len(example.features), study=study)
         if self._unwilling is None and not 0 <= example.label < len(label_space):
             raise ConfigurationError(f"not one of the {len(label_space)} classes of the label space", field="label")
+        if past is not None and past.unfinished and past.joined.label_id != example.label_id:
+            raise past.of_another_label(example.label_id)
         super().__init__(
             opened=opened,
             example=example,
@@ -89,6 +99,11 @@ class Peer(Participant):
             policy=pinned,
             ledger=Ledger() if ledger is None else ledger,
         )
+        self._past = past
+        self._address = address
+        if past is not None:
+            host, port = address.host, address.port
+            sequence = past.sequence(round_id=opened.round_id, host=host, port=port, fresh=sequence)
         record = PeerRecord(
             round_id=opened.round_id,
             cluster=self.cluster,
@@ -99,7 +114,8 @@ class Peer(Participant):
             expires=self.deadlines.report,
             ordinal=ordinal,
         )
-        own = sign_record(record, keys)
+        self._sequence = sequence
+        self._own = own = sign_record(record, keys)
         self.directory.absorb((own,), 0.0)
         self._gossip = Dissemination(
             machine=self,
@@ -116,7 +132,7 @@ class Peer(Participant):
         self._started = self._silent = False
         self._joining = Joining(peer=self, gossip=self._gossip, accepted=self._commit)
         self._exchanging = Exchanging(peer=self, gossip=self._gossip, joining=self._joining)
-        reporting = Reporting(self)
+        self._reporting = reporting = Reporting(self)
         self._handlers = {
             dissemination.ALARM: self._on_gossip,
             "snapshot": self._joining.on_snapshot,
@@ -129,8 +145,18 @@ class Peer(Participant):
             "end": reporting.on_end,
         }
 
+    @classmethod
+    def restore(cls, facts: Iterable[Fact], **brought: Any) -> Peer:
+        """The peer that persisted ``facts``, in whatever round it is now; ``restoring`` says what becomes of it.
+
+        Args:
+            facts: Its log, the oldest first.
+            brought: What its constructor takes.
+        """
+        return cls(past=restoring.read(facts), **brought)
+
     def start(self, now: float) -> None:
-        """Joins the round ``now`` seconds after its opening.
+        """Joins the round ``now`` seconds after its opening, or takes it up where it was.
 
         Raises:
             LocalProtocolError: It has joined before.
@@ -138,7 +164,12 @@ class Peer(Participant):
         if self._started:
             raise LocalProtocolError("a peer joins a round once")
         self._started = True
-        d = self.deadlines
+        d, past = self.deadlines, self._past
+        if past is not None and past.joined.round_id == self.opened.round_id:
+            self._resume(past, now)
+            return
+        if past is not None and past.unfinished:
+            self._abandon(past)
         if self._unwilling is not None:
             self.refuse(Reason.POLICY, self._unwilling, now)
         elif (spent := self.ledger.against_round(self.example.label_id, round_id=self.opened.round_id)) is not None:
@@ -148,10 +179,30 @@ class Peer(Participant):
         self._silent = self.over  # not even its record leaves: whoever got it would count on this peer
         if self._silent:
             return
-        self.observe(Joined(peer=self.name, at=now, cluster=self.cluster))
-        self.set_alarm(dissemination.ALARM, now + self.rng.random() * self.period)
+        self._enter(now)
+        self._set_off(now)
         self.set_alarm("snapshot", d.join - self.period / 2)
         self.set_alarm("join", d.join)
+
+    def _enter(self, now: float) -> None:
+        """On disk before the record leaves: from here on a restart is one."""
+        self.persist(
+            JoinedAs(
+                peer=self.name,
+                at=now,
+                cluster=self.cluster,
+                round_id=self.opened.round_id,
+                label_id=self.example.label_id,
+                host=self._address.host,
+                port=self._address.port,
+                sequence=self._sequence,
+                over_by=self.opened.manifest.opened + self.deadlines.report + GRACE_SECONDS,
+            )
+        )
+
+    def _set_off(self, now: float) -> None:
+        d = self.deadlines
+        self.set_alarm(dissemination.ALARM, now + self.rng.random() * self.period)
         self.set_alarm("exchange", d.exchange)
         self.set_alarm("closing", d.closing)
         self.set_alarm("end", d.report + GRACE_SECONDS)
@@ -174,9 +225,14 @@ class Peer(Participant):
             self.observe(Rejected(peer=self.name, at=now, about=about))
         return reply
 
+    @property
+    def waits_for_its_receipt(self) -> bool:
+        """Whether its report has left, and may have been accepted."""
+        return self.part is not None and self.part.report is not None
+
     def close(self, now: float) -> None:
         """Ends the round early: whoever has not reported abstains; a report on its way may have been accepted."""
-        if self.part is not None and self.part.report is not None:
+        if self.waits_for_its_receipt:
             self.end(Outcome.FAILED, Reason.NO_RECEIPT, now)
         elif not self.over:
             self.end(Outcome.ABSTAINED, Reason.NOT_READY, now)
@@ -194,6 +250,20 @@ class Peer(Participant):
 
     def _commit(self, accepted: OpenedRoster, now: float) -> None:
         self.go("roster accepted")
+        self._take_part(accepted)
+        self.persist(
+            CommittedTo(
+                peer=self.name,
+                at=now,
+                cluster=self.cluster,
+                size=len(accepted.members),
+                roster=accepted.envelope,
+                records=tuple(entry.envelope for entry in self.directory.mates if entry.envelope != self._own),
+            )
+        )
+        self._exchanging.begin(now)
+
+    def _take_part(self, accepted: OpenedRoster) -> None:
         exchange = Exchange(
             roster=accepted,
             example=self.example,
@@ -205,8 +275,74 @@ class Peer(Participant):
         )
         self.part = Part(roster=accepted, exchange=exchange, closing=Closing(roster=accepted, keys=self.keys))
         self._gossip.closing = self.part.closing
-        self.observe(Committed(peer=self.name, at=now, cluster=self.cluster, size=len(accepted.members)))
-        self._exchanging.begin(now)
+
+    # -- after a restart -------------------------------------------------------------------------------------------
+
+    def _abandon(self, past: Past) -> None:
+        left = restoring.abandon(
+            past,
+            name=self.name,
+            example=self.example,
+            num_classes=len(self.opened.label_space),
+            keys=self.keys,
+            randomness=self.randomness,
+            ledger=self.ledger,
+        )
+        for fact in left:
+            self.persist(fact)
+
+    def _resume(self, past: Past, now: float) -> None:
+        """See ``restoring``; deadlines that passed meanwhile don't ring."""
+        d = self.deadlines
+        if past.ended is not None:
+            self._silent = True
+            self.state = State.ENDED
+            self.outcome = past.outcome
+            self.observe(past.outcome)  # nothing new, but whoever started the peer asks for it
+            return
+        self._set_off(now)
+        if self._sequence != past.joined.sequence:
+            self._enter(now)
+        if past.committed is not None:
+            self._resume_part(past, past.committed, now)
+        elif now >= d.exchange or (past.gathered is None and now > d.join - NEWCOMER_PERIODS * self.period):
+            self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
+        else:
+            if past.gathered is None:
+                self.set_alarm("snapshot", d.join - self.period / 2)
+            else:
+                self._joining.resume(past.gathered)
+            self.set_alarm("join", d.join)
+
+    def _resume_part(self, past: Past, committed: CommittedTo, now: float) -> None:
+        d = self.deadlines
+        self.directory.absorb(committed.records, 0.0)
+        accepted = roster.reopen(committed.roster, keys=self.keys)
+        self.state = State.EXCHANGING
+        self._take_part(accepted)
+        self.my.exchange.resume(
+            mate=None if past.asked is None else past.asked.mate_id,
+            box=None if past.held is None else past.held.box,
+            given={answer.asker_id: (answer.ask_id, answer.box) for answer in past.answers},
+        )
+        self.clear_alarm(dissemination.ALARM)
+        if self._sequence != past.joined.sequence:  # its mates are at rest: it tells them where it is now
+            for entry in self.directory.mates:
+                if entry.signer != self.keys.peer_id:
+                    push = Push(self.opened.round_id, Topic.DIRECTORY, (self._own,))
+                    self.send(address_of(entry), push, lambda *_: None, now, d.report)
+        if past.ready is None and now <= self._exchanging.last_return:
+            if not self.my.exchange.holding:
+                self._exchanging.begin(now)
+        elif past.ready is None:
+            self.spend(now)
+            self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
+        else:
+            self._exchanging.resume_closing(holding=past.ready.holding, now=now)
+            if past.cleared is not None:
+                self._reporting.resume(past.cleared, past.reported, now)
+            elif now >= d.closing:  # who was ready it does not know any more
+                self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
 
 
 def disagreement(opened: OpenedManifest, *, policy: Policy, dimension: int, study: bool) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from p2p_labeldp.errors import ProtocolError
-from p2p_labeldp.facts import Outcome, Reason, Reported
+from p2p_labeldp.facts import Outcome, Reason
 from p2p_labeldp.protocol import dissemination, report
-from p2p_labeldp.protocol.messages import AnyMessage, Receipt, Refusal
+from p2p_labeldp.protocol.kept import Cleared, ReportedAs
+from p2p_labeldp.protocol.messages import AnyMessage, Receipt, Refusal, Report
 from p2p_labeldp.protocol.participant import Participant, State
 
 GRACE_SECONDS = 5.0  # after the report deadline: for a receipt on its way; then the round is over whatever happened
@@ -31,7 +32,19 @@ class Reporting:
             return
         peer.go("may report")
         closing, window = peer.deadlines.closing, peer.deadlines.report - peer.deadlines.closing
-        peer.set_alarm("report", closing + window * peer.randomness.report_delay())
+        report_at = closing + window * peer.randomness.report_delay()
+        peer.persist(Cleared(peer=peer.name, at=now, report_at=report_at))
+        peer.set_alarm("report", report_at)
+
+    def resume(self, cleared: Cleared, reported: ReportedAs | None, now: float) -> None:
+        """Was cleared in an earlier life; what was sent then is sent again as it was."""
+        peer, part = self._peer, self._peer.my
+        peer.go("may report")
+        for alarm in (dissemination.ALARM, "closing"):
+            peer.clear_alarm(alarm)
+        if reported is not None:
+            part.report = Report(peer.opened.round_id, part.roster.digest, reported.sealed)
+        peer.set_alarm("report", max(now, cleared.report_at))
 
     def on_report(self, now: float) -> None:
         """Sends the report, made at the first call."""
@@ -45,7 +58,7 @@ class Reporting:
                 keys=peer.keys,
                 round_key=peer.opened.manifest.round_key,
             )
-            peer.persist(Reported(peer=peer.name, at=now))
+            peer.persist(ReportedAs(peer=peer.name, at=now, sealed=part.report.sealed))
         peer.send(peer.learner, part.report, self._take_receipt, now, peer.deadlines.report + GRACE_SECONDS)
 
     def _take_receipt(self, reply: AnyMessage | None, _reason: str, now: float) -> None:
@@ -60,7 +73,7 @@ class Reporting:
                     peer.mistrust(exc, now)
                     peer.end(Outcome.FAILED, Reason.NO_RECEIPT, now)
                 else:
-                    peer.end(Outcome.REPORTED, None, now)
+                    peer.end(Outcome.REPORTED, None, now, receipt=reply.receipt)
             case Refusal(reason="bad_box"):
                 peer.end(Outcome.INVALID, Reason.BAD_BOX, now)
             case Refusal(retry=False):
