@@ -114,6 +114,7 @@ class Collector(Machine):
         self.state = State.GATHERING
         self.opened = opened
         self.name: Name = "learner"
+        self.whole = False  # whether the round came to its own end
         self.rosters: dict[int, ClusterRoster] = {}
         self.reports: dict[bytes, AcceptedReport] = {}
         self.envelope = envelope
@@ -184,6 +185,7 @@ class Collector(Machine):
                 for signed in fact.rosters:
                     self._enter(signed)
                 self.state = State.ROSTERED
+                self._heard = []
             case AcceptedFrom():
                 self.reports[fact.reporter] = AcceptedReport(
                     reporter=fact.reporter,
@@ -193,8 +195,9 @@ class Collector(Machine):
                     label=fact.label,
                 )
                 self._receipts[fact.reporter] = (fact.report, Receipt(fact.receipt))
+                self.state = State.ACCEPTING
             case Closed():
-                self.state = State.ENDED
+                self._closed(fact.at)
             case _:
                 pass
 
@@ -217,8 +220,13 @@ class Collector(Machine):
     def close(self, now: float) -> None:
         """Ends the round; what was accepted stays accepted."""
         if self.state is not State.ENDED:
-            self.state = State.ENDED
+            self._closed(now)
             self.persist(Closed(peer=self.name, at=now, manifest=self.envelope))
+
+    def _closed(self, at: float) -> None:
+        everything = self.state is State.ACCEPTING and len(self.reports) == len(self._cluster_of)
+        self.whole = everything or at >= self._deadlines.report
+        self.state = State.ENDED
 
     # -- gathering -------------------------------------------------------------------------------------------------
 
