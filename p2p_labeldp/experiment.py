@@ -35,6 +35,7 @@ from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
+from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
 from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol.effects import Address
@@ -261,7 +262,9 @@ PUBLIC_SEED = 0
 """Of what a deployment does with public data alone: which rows are held out, where KMeans starts."""
 
 
-def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say: Callable[[str], None]) -> Run:
+def learn_from_peers(
+    config: Config, *, coins: Secret, host: str, port: int, say: Callable[[str], None], store: Store | None = None
+) -> Run:
     """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
 
     Args:
@@ -271,6 +274,8 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
         host: Where to listen.
         port: Where to listen.
         say: Is told how far it is, a line at a time.
+        store: Where the learner keeps its round; a round it died in is taken up. The caller has it forget the round
+            when the result is in safe hands.
 
     Raises:
         ConfigurationError: Something is impossible; no round was opened.
@@ -295,7 +300,7 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
 
     collected = asyncio.run(
         learner_process.serve_until_interrupted(
-            terms, keys=Keys(coins.identity()), host=host, port=port, sink=hear, announce=announce
+            terms, keys=Keys(coins.identity()), host=host, port=port, sink=hear, announce=announce, store=store
         )
     )
     noisy = _noisy(collected, prepared.study.features.shape[1])
@@ -315,6 +320,7 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
         config_hash=config_hash(config),
         seed=None,
         versions=versions(),
+        complete=collected.complete,
         reports=None,
     )
     return Run(result=result, facts=heard, noisy=noisy, config=config)

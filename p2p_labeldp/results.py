@@ -16,6 +16,7 @@ A run's directory holds
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
 import math
 import os
@@ -36,7 +37,9 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Ended, Fact, Name, Outcome
 
 CLAIM = ".running"
-"""Stands in a directory while its run lasts, so that a second run refuses it."""
+"""Stands in a directory, locked, while its run lasts, so that a second run refuses it. A run that was killed holds no
+lock: what it left behind, and nothing else, may be in a directory that is claimed anew."""
+_PARTIAL = ".partial"
 
 
 class ClusterResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +120,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Every coin's, in a study; null otherwise. Who knows it knows every label's flip."""
     versions: dict[str, str]
     """Of this package, Python and what it computed with."""
+    complete: bool = True
+    """False if the round was ended before its time; what was reported until then counts."""
     reports: list[ReportedLabel] | None = None
     """By peer; left out unless asked for."""
 
@@ -202,7 +207,7 @@ class RunDirectory:
         self._replace("result.json", lambda file: file.write(to_json(result, indent=2) + "\n"))
 
     def _replace(self, name: str, write: Callable[[IO[str]], object]) -> None:
-        partial = self.path / f".{name}.partial"
+        partial = self.path / f".{name}{_PARTIAL}"
         with partial.open("w", encoding="utf-8", newline="\n") as file:
             write(file)
         partial.replace(self.path / name)
@@ -218,35 +223,47 @@ def claimed(path: str | Path) -> Iterator[RunDirectory]:
         ConfigurationError: It holds something, is no directory, or can't be written to.
     """
     directory = Path(path)
-    made = []
+    made, claim = [], -1
     try:
         made = [d for d in (directory, *directory.parents) if not d.exists()]
         directory.mkdir(parents=True, exist_ok=True)
-        with os.scandir(directory) as entries:
-            first = next(entries, None)
+        first = _content(directory)
         if first is None:
-            (directory / CLAIM).touch(exist_ok=False)
+            claim = os.open(directory / CLAIM, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            first = _content(directory)  # of a run that has ended between the two
+            if first is not None:
+                os.close(claim)
     except FileExistsError as exc:
-        what = "another run is being written there" if directory.is_dir() else "it is no directory"
-        raise ConfigurationError(f"{str(path)!r} given; {what}", field="--out") from exc
+        raise ConfigurationError(f"{str(path)!r} given; it is no directory", field="--out") from exc
+    except BlockingIOError as exc:
+        os.close(claim)
+        raise ConfigurationError(f"{str(path)!r} given; another run is being written there", field="--out") from exc
     except OSError as exc:
         raise ConfigurationError(f"{str(path)!r} can't be written to: {exc.strerror}", field="--out") from exc
     except ValueError as exc:  # a path with a null character
         raise ConfigurationError(f"{str(path)!r} given; {exc}", field="--out") from exc
     if first is not None:
         raise ConfigurationError(
-            f"{str(path)!r} is not empty (it holds {first.name!r}); a new or an empty directory is needed",
+            f"{str(path)!r} is not empty (it holds {first!r}); a new or an empty directory is needed",
             field="--out",
         )
     try:
         yield RunDirectory(directory)
     finally:
         (directory / CLAIM).unlink(missing_ok=True)
-        for partial in directory.glob(".*.partial"):
+        for partial in directory.glob(f".*{_PARTIAL}"):
             partial.unlink()
+        os.close(claim)
         with suppress(OSError):  # it holds the run, or somebody else's files
             for new in made:
                 new.rmdir()
+
+
+def _content(directory: Path) -> str | None:
+    with os.scandir(directory) as entries:
+        names = (entry.name for entry in entries)
+        return next((name for name in names if name != CLAIM and not name.endswith(_PARTIAL)), None)
 
 
 def _lines(facts: Iterable[Fact]) -> Iterator[str]:

@@ -163,7 +163,7 @@ def test_a_directory_that_holds_a_run_is_refused(tmp_path):
 
 def test_two_runs_at_once_do_not_get_one_directory(tmp_path):
     with claimed(tmp_path / "a") as directory:
-        with pytest.raises(ConfigurationError, match=r"it holds '\.running'"), claimed(tmp_path / "a"):
+        with pytest.raises(ConfigurationError, match="another run is being written there"), claimed(tmp_path / "a"):
             pytest.fail("it was given twice")
         write(directory)
     assert (tmp_path / "a" / "result.json").exists()

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from p2p_labeldp.errors import ConfigurationError
 
 HELP = """Open one round and train on its reports.
 
 The clustering is fitted to the features of the configured data set, which are public; the labels come from the peers.
 The round's own key is drawn afresh and forgotten with the round.
 
+With a key of its own the learner keeps its round in a state file: killed and started again with the same command, it
+goes on where it was, and no report that it gave a receipt for is lost. SIGTERM ends the round: the result of what was
+reported until then is marked as not complete.
+
 Example:
 
 \b
     p2p-labeldp learner by-hand --listen 127.0.0.1:7800
+    p2p-labeldp learner by-hand --listen 127.0.0.1:7800 --key learner.key --out results/round-1
 """
 
 
@@ -26,6 +34,16 @@ def command(
     key: Annotated[
         str | None, typer.Option(metavar="FILE", help="Key file, made by keygen. Default: a fresh key.")
     ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What a learner that died finds again. Default: KEY.state, beside the key, if there is one.",
+        ),
+    ] = None,
+    new_state: Annotated[
+        bool, typer.Option("--new-state", help="Start anew though the key was used with a state that is lost.")
+    ] = False,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Replace a value.")
     ] = None,
@@ -40,22 +58,34 @@ def command(
 
     from p2p_labeldp import experiment, results
     from p2p_labeldp.cli.keygen import keys_of
+    from p2p_labeldp.network import store
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret, secure
     from p2p_labeldp.reports import table
 
     host, port = parse_place(listen, field="--listen")
+    if key is None and (state is not None or new_state):
+        raise ConfigurationError("given without --key; a learner that comes back needs its key", field="--state")
     coins = secure() if key is None else Secret(keys_of(key)[0])
 
     def say(line: str) -> None:
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
-    with results.claimed(out) if out is not None else nullcontext() as directory:
-        done = experiment.learn_from_peers(chosen, coins=coins, host=host, port=port, say=say)
+    with ExitStack() as stack:
+        directory = None if out is None else stack.enter_context(results.claimed(out))
+        kept = None
+        if key is not None:
+            kept = store.open_beside(
+                Path(key), peer_id=keys_of(key)[1], state=None if state is None else Path(state), new_state=new_state
+            )
+            stack.callback(kept.close)
+        done = experiment.learn_from_peers(chosen, coins=coins, host=host, port=port, say=say, store=kept)
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
-    if as_json:
-        typer.echo(results.to_json(done.result))
-    else:
-        table.show(done.result, title=f"{configuration}, with peers of their own", file=sys.stdout)
+        if as_json:
+            typer.echo(results.to_json(done.result))
+        else:
+            table.show(done.result, title=f"{configuration}, with peers of their own", file=sys.stdout)
+        if kept is not None:
+            kept.forget()

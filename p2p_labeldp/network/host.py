@@ -23,10 +23,11 @@ from p2p_labeldp.errors import (
     RemoteProtocolError,
     TransportError,
 )
-from p2p_labeldp.facts import Fact, Flipped
+from p2p_labeldp.facts import Fact
 from p2p_labeldp.network.http import HttpClient, HttpServer
 from p2p_labeldp.protocol import wire
 from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
+from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
 
@@ -46,7 +47,7 @@ class Host:
         key: Signs what this party sends.
         client: Sends for it.
         sink: Is told every fact that may leave the party.
-        store: Makes a fact durable before it returns; also the one fact that never leaves, the flipped label.
+        store: Makes a fact durable before it returns; also what may never leave.
         max_connections: Of its server.
     """
 
@@ -169,8 +170,8 @@ class Host:
             match effect:
                 case Persist(fact):
                     self._store(fact)
-                    if not isinstance(fact, Flipped):
-                        self._sink(fact)
+                    if (told := exported(fact)) is not None:
+                        self._sink(told)
                 case Observed(fact):
                     self._sink(fact)
                 case Send():

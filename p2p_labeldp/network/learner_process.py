@@ -22,16 +22,21 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from p2p_labeldp import facts, randomness
+from p2p_labeldp.crypto.identity import SEED_BYTES
 from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline
 from p2p_labeldp.network.host import Host, Sink
 from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, Terms, collected
 from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.kept import Closed, Opened
+from p2p_labeldp.protocol.manifest import Manifest
 
 CHECK_SECONDS = 0.2  # between two looks whether all reports are in
 LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
@@ -48,8 +53,9 @@ async def serve(
     announce: Callable[[Address], None],
     stopped: asyncio.Event,
     linger: float | None = None,
+    store: Store | None = None,
 ) -> Collected:
-    """Opens a round and serves it until its end, or until ``stopped``.
+    """Opens a round and serves it until its end, or until ``stopped``; or takes up the one that it died in.
 
     Args:
         terms: Awaited for the terms of the round, when the learner listens; who asks before is told to try again.
@@ -61,24 +67,26 @@ async def serve(
         stopped: Ends the round early.
         linger: Seconds to repeat receipts that got lost once every rostered peer's report is in; by default to the
             round's end.
+        store: What the learner has on disk; nothing if not given.
+
+    Raises:
+        ConfigurationError: The learner died in a round of other terms.
+        OSError: The store can't keep what has to be kept.
     """
+    log = [] if store is None else store.facts()
     async with HttpClient() as client:
-        server = Host(key=keys.signing_key, client=client, sink=sink, max_connections=MAX_CONNECTIONS)
+        server = Host(
+            key=keys.signing_key,
+            client=client,
+            sink=sink,
+            store=store or _keep_nothing,
+            max_connections=MAX_CONNECTIONS,
+        )
         try:
             bound = await server.listen(host, port)
             announce(Address(keys.peer_id, host, bound))
-            agreed = await terms()
-            round_keys = Keys(os.urandom(32))
-            manifest = agreed.manifest(round_key=round_keys.sealing_public, opened=time.time())
-            envelope = manifests.sign(manifest, keys)
-            collector = Collector(
-                envelope=envelope,
-                opened=manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id),
-                keys=keys,
-                round_keys=round_keys,
-                rng=random.SystemRandom(),
-            )
-            server.start(collector, elapsed=0.0)
+            collector, elapsed = _collector(await terms(), keys=keys, log=log, store=store or _keep_nothing)
+            server.start(collector, elapsed=elapsed)
             waits = [asyncio.ensure_future(server.finished()), asyncio.ensure_future(stopped.wait())]
             while not any(wait.done() for wait in waits):
                 await asyncio.wait(waits, timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -96,8 +104,65 @@ async def serve(
         return collected(collector)
 
 
+def _keep_nothing(_fact: Fact) -> None:
+    """A study's memory is its process."""
+
+
+def _collector(terms: Terms, *, keys: Keys, log: list[Fact], store: Sink) -> tuple[Collector, float]:
+    """The machine of a fresh round, or of the one in the log; and the seconds since its opening.
+
+    A round that was opened before is timed by the wall clock, the only one that outlives a process, and never runs
+    backwards past what the log tells of it.
+    """
+    secret, envelope = _opened(log)
+    if envelope is None:
+        secret = os.urandom(SEED_BYTES)
+        manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
+        envelope = manifests.sign(manifest, keys)
+        log = [Opened(peer="learner", manifest=envelope, round_secret=secret)]
+        store(log[0])  # before anybody can have a manifest whose key is lost
+        elapsed, log = 0.0, []
+    opened = manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id)
+    if log:
+        _check_same(terms, opened.manifest)
+        elapsed = max(time.time() - opened.manifest.opened, *(fact.at for fact in log))
+    collector = Collector.restore(
+        log, envelope=envelope, opened=opened, keys=keys, round_keys=Keys(secret), rng=random.SystemRandom()
+    )
+    return collector, elapsed
+
+
+def _opened(log: list[Fact]) -> tuple[bytes, bytes | None]:
+    """The secret of the round's key and the manifest, from the log. The key of a round that is over is erased."""
+    for fact in log:
+        if isinstance(fact, Closed):
+            return bytes(SEED_BYTES), fact.manifest
+    for fact in log:
+        if isinstance(fact, Opened):
+            return fact.round_secret, fact.manifest
+    return b"", None
+
+
+def _check_same(terms: Terms, manifest: Manifest) -> None:
+    """Raises a ``ConfigurationError`` if the round in the log has other terms than those given."""
+    given = terms.manifest(round_key=manifest.round_key, opened=manifest.opened)
+    given = msgspec.structs.replace(given, nonce=manifest.nonce)
+    if msgspec.msgpack.encode(given) != msgspec.msgpack.encode(manifest):
+        raise ConfigurationError(
+            "the learner died in a round of other terms; start it with the same configuration, or with another state",
+            field="--state",
+        )
+
+
 async def serve_until_interrupted(
-    terms: Terms, *, keys: Keys, host: str, port: int, sink: Sink, announce: Callable[[Address], None]
+    terms: Terms,
+    *,
+    keys: Keys,
+    host: str,
+    port: int,
+    sink: Sink,
+    announce: Callable[[Address], None],
+    store: Store | None = None,
 ) -> Collected:
     """``serve`` for a command: SIGINT or SIGTERM ends the round, and what was reported until then is kept."""
     stopped = asyncio.Event()
@@ -116,6 +181,7 @@ async def serve_until_interrupted(
         announce=announce,
         stopped=stopped,
         linger=LINGER_SECONDS,
+        store=store,
     )
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from p2p_labeldp import randomness
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.facts import Name
+from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
+from p2p_labeldp.facts import Fact, Name
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import PeerSpec
+from p2p_labeldp.protocol import restoring
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.peer import Peer
@@ -56,9 +58,32 @@ class Party:
         """As facts name it."""
         return self.ordinal if self.study else self.keys.peer_id.hex()
 
+    def left_behind(self, now: float) -> list[Fact]:
+        """What is to be persisted of a round in which this party died, if that round is over by now.
+
+        Args:
+            now: Unix seconds.
+        """
+        past = None if self.store is None else restoring.read(self.store.facts())
+        if past is None or not past.unfinished or now <= past.joined.over_by + ALLOWED_SKEW_SECONDS:
+            return []
+        if past.joined.label_id != self.example.label_id:
+            raise past.of_another_label(self.example.label_id)
+        assert self.store is not None
+        return restoring.abandon(
+            past,
+            name=self.name,
+            example=self.example,
+            num_classes=len(self.label_space),
+            keys=self.keys,
+            randomness=self.coins,
+            ledger=self.store.ledger(),
+        )
+
     def peer(self, opened: OpenedManifest) -> Peer:
-        """The machine."""
-        return Peer(
+        """The machine; the one of an earlier life, if it left a log."""
+        return Peer.restore(
+            () if self.store is None else self.store.facts(),
             opened=opened,
             example=self.example,
             label_space=self.label_space,

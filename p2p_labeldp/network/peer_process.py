@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ClockSkew
@@ -17,6 +20,9 @@ from p2p_labeldp.protocol.manifest import open_manifest
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+FINISH_SECONDS = 1.0  # for a receipt on its way, when told to end; SIGTERM leaves three in all
 PATIENCE_SECONDS = 600.0  # for a learner that is busy, or not there yet, or has not opened its round
 
 
@@ -38,21 +44,33 @@ def _keep_nothing(_fact: Fact) -> None:
 async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None) -> None:
     assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
     key = party.keys.signing_key
-    host = Host(key=key, client=client, sink=sink, store=party.store or _keep_nothing)
+    store = party.store or _keep_nothing
+    host = Host(key=key, client=client, sink=sink, store=store)
     try:
+        left = party.left_behind(time.time())
+        for fact in left:
+            store(fact)
+        if left:
+            sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
+            return
         await host.listen(party.host, party.port)
         sink(Listening(peer=party.name))
-        reply = await fetch_manifest(
-            client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS
-        )
+        asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS)
+        reply = await _unless(stopped, asking)
+        if reply is None:
+            sink(Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY))
+            return
         try:
             opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
         except ProtocolError as exc:  # the learner itself gave it: its answer is signed
             sink(Rejected(peer=party.name, about=f"policy: manifest: {getattr(exc, 'detail', '') or exc}"))
             sink(Ended(peer=party.name, outcome=Outcome.REFUSED, reason=Reason.POLICY))
             return
-        host.start(party.peer(opened), elapsed=reply.elapsed)
-        await _either(host.finished(), stopped)
+        peer = party.peer(opened)
+        host.start(peer, elapsed=reply.elapsed)
+        if await _unless(stopped, _told(host.finished())) is None and peer.waits_for_its_receipt:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(host.finished(), FINISH_SECONDS)
         host.stop()
     except ConfigurationError:
         raise  # the user's to put right, before any round
@@ -69,16 +87,19 @@ async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: async
         sink(Traffic(peer=party.name, messages=sent.messages_sent, bytes=sent.bytes_sent))
 
 
-async def _either(finished: Coroutine[None, None, None], stopped: asyncio.Event | None) -> None:
-    waits = [asyncio.ensure_future(finished)]
-    if stopped is not None:
-        waits.append(asyncio.ensure_future(_until(stopped)))
-    done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()
-    for wait in done:
-        wait.result()
+async def _told(done: Coroutine[None, None, None]) -> bool:
+    await done
+    return True
 
 
-async def _until(event: asyncio.Event) -> None:
-    await event.wait()
+async def _unless(stopped: asyncio.Event | None, task: Coroutine[None, None, T]) -> T | None:
+    """What ``task`` returns; None if ``stopped`` comes first, and then the task is cancelled."""
+    if stopped is None:
+        return await task
+    working, stop = asyncio.ensure_future(task), asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        stop.cancel()

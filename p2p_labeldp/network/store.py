@@ -1,8 +1,12 @@
-"""What a deployed peer has on disk: its label ledger, in SQLite.
+"""What a deployed party has on disk, in SQLite: a peer its label ledger and the log of its round, a learner the latter.
 
-Each release is committed before the call that stores it returns (WAL, ``synchronous=FULL``), so before the first answer
-leaves. Spending and recording are one row, written in the transaction that has looked at all earlier ones. A peer keeps
-its file locked for as long as it runs: a second instance on the same file does not start.
+Each fact is committed before the call that stores it returns (WAL, ``synchronous=FULL``), so before anything behind it
+leaves. Spending and recording a label are one row, written in the transaction that has looked at all earlier ones. A
+party keeps its file locked for as long as it runs: a second instance on the same file does not start.
+
+The ledger is for ever. The log is what ``Peer.restore`` and ``Collector.restore`` read; it holds one round. When a peer
+has its outcome all but the outcome and the receipt is erased from it (``secure_delete``: overwritten in the file), and
+a learner's round key when the round is over.
 
 **A key without its ledger.** Before its first round a peer writes, beside its key file, ``KEY.used``: its id and the
 random id of its state. From then on a start that doesn't find that very state is refused, unless told that it is lost.
@@ -21,26 +25,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Fact, Flipped
+from p2p_labeldp.protocol import kept
+from p2p_labeldp.protocol.kept import Abandoned, Closed, EndedIn, JoinedAs, Opened
 from p2p_labeldp.protocol.ledger import Ledger
 
-SCHEMA_VERSION = 1
 APPLICATION_ID = 0x70326C64  # "p2ld"
 STATE_SUFFIX, USED_SUFFIX = ".state", ".used"
 
-_SCHEMA = """
+_MIGRATIONS = (
+    """
 CREATE TABLE owner (peer_id TEXT NOT NULL, state_id TEXT NOT NULL);
 CREATE TABLE releases (
     label_id TEXT NOT NULL, round_id TEXT NOT NULL, roster TEXT NOT NULL,
     flip_probability REAL NOT NULL, flipped_label INTEGER NOT NULL, peer TEXT NOT NULL, at REAL NOT NULL,
     PRIMARY KEY (label_id, round_id, roster)
 ) WITHOUT ROWID;
-"""
+""",
+    """
+CREATE TABLE log (n INTEGER PRIMARY KEY, kind TEXT NOT NULL, fact BLOB NOT NULL);
+""",
+)
+SCHEMA_VERSION = len(_MIGRATIONS)
+"""The n-th script makes version n of version n - 1. A state of an earlier version is brought up to date at its start,
+in one transaction; one of a later version is refused."""
+
+
+_INTO_THE_FILE = (Flipped, EndedIn, Abandoned, Closed)
+"""Not only into the write-ahead log beside it: who moves a state won't think of that, and what is erased is in it."""
 
 
 class Store:
-    """One peer's file; call it with each persisted fact.
+    """One party's file; call it with each persisted fact.
 
     Args:
         path: The file; made if missing.
@@ -82,18 +101,20 @@ class Store:
             raise ConfigurationError(f"{str(self.path)!r} is another program's", field="--state")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
+        db.execute("PRAGMA secure_delete=ON")
         with self._transaction():
-            if empty:
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    db.execute(statement)
-                db.execute("INSERT INTO owner VALUES (?, ?)", (peer_id, os.urandom(16).hex()))
-                db.execute(f"PRAGMA application_id={APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version != SCHEMA_VERSION:
+            if version > SCHEMA_VERSION:
                 raise ConfigurationError(
                     f"{str(self.path)!r} has version {version}; this program reads {SCHEMA_VERSION}", field="--state"
                 )
+            for script in _MIGRATIONS[version:]:
+                for statement in filter(str.strip, script.split(";")):
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            if empty:
+                db.execute("INSERT INTO owner VALUES (?, ?)", (peer_id, os.urandom(16).hex()))
+                db.execute(f"PRAGMA application_id={APPLICATION_ID}")
             owner, state_id = db.execute("SELECT peer_id, state_id FROM owner").fetchone()
             if owner != peer_id:
                 raise ConfigurationError(f"{str(self.path)!r} is the state of peer {owner[:16]}", field="--state")
@@ -117,23 +138,75 @@ class Store:
         releases = [Flipped(**dict(zip(fields, row, strict=True))) for row in rows]
         return Ledger(releases, another_roster=self._another_roster)
 
+    def facts(self) -> list[Fact]:
+        """The log, the oldest first.
+
+        Raises:
+            ConfigurationError: It can't be read.
+        """
+        try:
+            return [kept.decode(row[0]) for row in self._db.execute("SELECT fact FROM log ORDER BY n")]
+        except (msgspec.DecodeError, sqlite3.Error) as exc:
+            raise ConfigurationError(f"{str(self.path)!r} can't be read: {exc}", field="--state") from exc
+
     def __call__(self, fact: Fact) -> None:
-        """Makes a release durable before it returns; other facts are not kept.
+        """Makes a fact durable before it returns, if a restart needs it.
 
         Raises:
             LabelAlreadyReleased: The label may not leave again; nothing is written.
+            OSError: It can't be written.
         """
-        if not isinstance(fact, Flipped):
+        if not isinstance(fact, kept.KINDS):
             return
-        row = (fact.label_id, fact.round_id, fact.roster, fact.flip_probability, fact.flipped_label, str(fact.peer))
         try:
             with self._transaction():
-                if self.ledger().enter(fact):
-                    self._db.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, fact.at))
-            # Into the file itself: somebody who moves it after a crash won't think of the log beside it.
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                if isinstance(fact, Flipped):
+                    self._release(fact)
+                else:
+                    self._append(fact)
+            if isinstance(fact, _INTO_THE_FILE):
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as exc:  # a full disk, say; a label that can't be recorded does not leave
             raise OSError(f"{str(self.path)!r} can't be written: {exc}") from exc
+
+    def _release(self, fact: Flipped) -> None:
+        row = (fact.label_id, fact.round_id, fact.roster, fact.flip_probability, fact.flipped_label, str(fact.peer))
+        if self.ledger().enter(fact):
+            self._db.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, fact.at))
+
+    def _append(self, fact: Fact) -> None:
+        match fact:
+            case JoinedAs() if self._joined() != fact.round_id:
+                self._erase("")
+            case Opened():
+                self._erase("")
+            case EndedIn() | Abandoned():
+                if self._joined() != fact.round_id:
+                    return  # it never joined: nothing of it left, and it may try again
+                self._erase("WHERE kind != 'JoinedAs'")
+            case Closed():
+                self._erase("WHERE kind IN ('Opened', 'Heard')")
+            case _:
+                pass
+        self._db.execute("INSERT INTO log (kind, fact) VALUES (?, ?)", (type(fact).__name__, kept.encode(fact)))
+
+    def _erase(self, where: str) -> None:
+        self._db.execute(f"DELETE FROM log {where}")  # noqa: S608  constants
+
+    def _joined(self) -> bytes | None:
+        """The round of the log, if it is a peer's."""
+        row = self._db.execute("SELECT fact FROM log WHERE kind = 'JoinedAs' ORDER BY n DESC LIMIT 1").fetchone()
+        if row is None:
+            return None
+        fact = kept.decode(row[0])
+        assert isinstance(fact, JoinedAs)
+        return fact.round_id
+
+    def forget(self) -> None:
+        """Erases the log: what became of the round is in other hands. The ledger stays."""
+        with self._transaction():
+            self._erase("")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Gives the file up."""

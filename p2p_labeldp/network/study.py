@@ -167,6 +167,8 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
 
     rosters: tuple[CollectedRoster, ...]
     reports: tuple[CollectedReport, ...]
+    complete: bool = True
+    """Whether the round came to its own end."""
 
 
 def collected(collector: Collector) -> Collected:
@@ -188,7 +190,7 @@ def collected(collector: Collector) -> Collected:
         )
         for cluster, roster in sorted(collector.rosters.items())
     ]
-    return Collected(rosters=tuple(rosters), reports=tuple(reports))
+    return Collected(rosters=tuple(rosters), reports=tuple(reports), complete=collector.whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

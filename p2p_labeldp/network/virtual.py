@@ -20,12 +20,13 @@ from p2p_labeldp import randomness
 from p2p_labeldp.crypto.envelope import Signed
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
-from p2p_labeldp.facts import Fact, Flipped
+from p2p_labeldp.facts import Fact
 from p2p_labeldp.network.party import of_study
 from p2p_labeldp.network.study import PeerSpec, Played, Study, Where, collected, peer_specs
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address, Effect, Persist, Send
+from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, AnyMessage, GetManifest, ManifestReply, Message
 from p2p_labeldp.protocol.peer import GRACE_SECONDS
 from p2p_labeldp.randomness import Stream
@@ -85,12 +86,17 @@ def transparent_keys(secret: bytes) -> KeyRing:
     return _TransparentKeys(secret)
 
 
-class _Node:
-    __slots__ = ("address", "armed", "machine")
+class Killed(Exception):
+    """Raised by a store: its machine dies right here, as by ``kill -9``."""
 
-    def __init__(self, machine: Machine, address: Address) -> None:
+
+class _Node:
+    __slots__ = ("address", "armed", "machine", "store")
+
+    def __init__(self, machine: Machine, address: Address, store: Callable[[Fact], None] | None) -> None:
         self.machine = machine
         self.address = address
+        self.store = store
         self.armed: float | None = None  # when the wake-up on the heap is due
 
 
@@ -118,9 +124,16 @@ class VirtualNetwork:
         heapq.heappush(self._heap, (when, self._count, action))
         self._count += 1
 
-    def add(self, machine: Machine, address: Address) -> None:
-        """A machine starts, now."""
-        node = _Node(machine, address)
+    def add(self, machine: Machine, address: Address, *, store: Callable[[Fact], None] | None = None) -> None:
+        """A machine starts, now.
+
+        Args:
+            machine: The machine.
+            address: Where it is reached.
+            store: Its disk: is given each fact it persists, and kills it, with all that it would have done next, by
+                raising ``Killed``.
+        """
+        node = _Node(machine, address, store)
         self._nodes[address.peer_id] = node
         machine.start(self.now)
         self._settle(node)
@@ -133,9 +146,8 @@ class VirtualNetwork:
         """A request from somebody who is no node yet, and its reply, without latency."""
         node = self._nodes[to]
         reply = node.machine.receive(message, sender, self.now)
-        self._settle(node)
         self.messages += 2
-        return reply
+        return reply if self._settle(node) else None
 
     def run(self, until: float) -> None:
         """Lets time pass until nothing is left to happen, at most until ``until``."""
@@ -148,20 +160,27 @@ class VirtualNetwork:
         """Digest of all deliveries and facts so far, in order; never of ciphertext."""
         return self._trace.hexdigest()
 
-    def _settle(self, node: _Node) -> None:
-        """Carries out a machine's effects in order and re-arms its alarm."""
+    def _settle(self, node: _Node) -> bool:
+        """Carries out a machine's effects in order and re-arms its alarm; False if it died over it."""
         for effect in node.machine.effects():
             if isinstance(effect, Send):
                 self._deliver(node, effect)
             else:
-                fact = effect.fact
-                self._trace.update(repr(fact).encode())
-                if not (isinstance(effect, Persist) and isinstance(fact, Flipped)):
-                    self.facts.append(fact)
+                if isinstance(effect, Persist) and node.store is not None:
+                    try:
+                        node.store(effect.fact)
+                    except Killed:
+                        self.remove(node.address.peer_id)
+                        return False
+                told = exported(effect.fact)
+                if told is not None:
+                    self._trace.update(repr(told).encode())
+                    self.facts.append(told)
         due = node.machine.wake_at()
         if due is not None and (node.armed is None or due < node.armed):
             node.armed = due
             self.at(max(due, self.now), lambda: self._wake(node, due))
+        return True
 
     def _wake(self, node: _Node, due: float) -> None:
         if node.armed != due or self._nodes.get(node.address.peer_id) is not node:
@@ -187,8 +206,9 @@ class VirtualNetwork:
             else:
                 self._trace.update(f"{self.now:.9f} {send.to.peer_id.hex()} {type(send.message).__name__}".encode())
                 reply = target.machine.receive(send.message, node.address.peer_id, self.now)  # type: ignore[arg-type]  # machines send known ones
-                self._settle(target)
-                if reply is None:
+                if not self._settle(target):
+                    outcome = partial(self._fail, node, send.send_id, "unreachable")
+                elif reply is None:
                     back, outcome = expiry, timed_out
                 else:
                     self.messages += 1

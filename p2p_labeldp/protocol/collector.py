@@ -9,23 +9,29 @@ deadline on it accepts one report of each member of a roster and gives a signed 
     ROSTERED    closing deadline  GetManifest, GetRoster
     ACCEPTING   report deadline   GetManifest, GetRoster, Report
     ENDED
+
+What it persisted it has again after a restart: the addresses it heard of, the rosters, the reports and their receipts.
+Records are pulled anew; if the join deadline passed meanwhile, the rosters are signed a few periods later than planned.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
 from p2p_labeldp.accounting.planning import RosterPlan
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import LabelDPError, ProtocolError
-from p2p_labeldp.facts import Accepted, Name, Rejected
+from p2p_labeldp.facts import Fact, Name, Rejected
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.gossip import GossipSet
+from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
@@ -48,6 +54,7 @@ MAX_ADDRESSES = 200_000  # first contacts remembered; beyond, records still arri
 FIRST_CONTACTS_A_TICK = 8
 FINAL_PULLS_A_CLUSTER = 2  # right before the deadline, from different members
 SEND_SECONDS = 5.0
+RECOVERY_PERIODS = 3  # after a restart, in which the records that were lost are pulled again
 SLOWEST_PULL = 4  # periods between pulls that keep finding nothing new
 
 
@@ -90,15 +97,24 @@ class Collector(Machine):
         keys: The learner's keys; they sign rosters and receipts.
         round_keys: The key ring of this round alone; it opens reports.
         rng: Whom to pull from.
+        log: What it persisted in this round before, the oldest first.
     """
 
     def __init__(
-        self, *, envelope: bytes, opened: OpenedManifest, keys: KeyRing, round_keys: KeyRing, rng: random.Random
+        self,
+        *,
+        envelope: bytes,
+        opened: OpenedManifest,
+        keys: KeyRing,
+        round_keys: KeyRing,
+        rng: random.Random,
+        log: Iterable[Fact] = (),
     ) -> None:
         super().__init__()
         self.state = State.GATHERING
         self.opened = opened
         self.name: Name = "learner"
+        self.whole = False  # whether the round came to its own end
         self.rosters: dict[int, ClusterRoster] = {}
         self.reports: dict[bytes, AcceptedReport] = {}
         self.envelope = envelope
@@ -112,6 +128,8 @@ class Collector(Machine):
         self._quiet: dict[int, int] = {}
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
+        self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
+        self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
@@ -121,6 +139,17 @@ class Collector(Machine):
             "closing": self._on_closing_deadline,
             "end": self._on_end,
         }
+        self._log = list(log)
+
+    @classmethod
+    def restore(cls, facts: Iterable[Fact], **brought: Any) -> Collector:
+        """The collector that persisted ``facts``.
+
+        Args:
+            facts: Its log, the oldest first.
+            brought: What its constructor takes.
+        """
+        return cls(log=facts, **brought)
 
     # -- the contract with a host ----------------------------------------------------------------------------------
 
@@ -130,21 +159,56 @@ class Collector(Machine):
         return self.state is State.ENDED
 
     def start(self, now: float) -> None:
-        """Opens the round."""
+        """Opens the round, or takes it up where it was."""
         d = self._deadlines
-        self.set_alarm("pull", now + self._period)
-        self.set_alarm("final pull", d.join - self._period / 2)
-        self.set_alarm("join", d.join)
+        for fact in self._log:
+            self._recall(fact)
+        if self.over:
+            return
+        if self.state is State.GATHERING:
+            again = now if self._log else now + self._period
+            join = max(d.join, now + RECOVERY_PERIODS * self._period) if self._log else d.join
+            self.set_alarm("pull", again)
+            self.set_alarm("final pull", join - self._period / 2)
+            self.set_alarm("join", join)
+        self._log = []
         self.set_alarm("closing", d.closing)
         self.set_alarm("end", d.report + GRACE_SECONDS)
+
+    def _recall(self, fact: Fact) -> None:
+        match fact:
+            case Heard():
+                self._addresses.update(
+                    (peer_id, Address(peer_id, host, port)) for peer_id, host, port in fact.addresses
+                )
+            case Rostered():
+                for signed in fact.rosters:
+                    self._enter(signed)
+                self.state = State.ROSTERED
+                self._heard = []
+            case AcceptedFrom():
+                self.reports[fact.reporter] = AcceptedReport(
+                    reporter=fact.reporter,
+                    ordinal=fact.ordinal,
+                    cluster=fact.cluster,
+                    features=fact.features,
+                    label=fact.label,
+                )
+                self._receipts[fact.reporter] = (fact.report, Receipt(fact.receipt))
+                self.state = State.ACCEPTING
+            case Closed():
+                self._closed(fact.at)
+            case _:
+                pass
 
     def receive(self, message: AnyMessage, sender: bytes, now: float) -> Message:
         """Replies to a message of an authenticated sender."""
         self.wake(now)  # a message may come in before the timer that is due
         match message:
             case GetManifest():
-                if len(self._addresses) < MAX_ADDRESSES:
+                if self.state is State.GATHERING and len(self._addresses) < MAX_ADDRESSES:
                     self._addresses[sender] = Address(sender, message.host, message.port)
+                    self._heard.append((sender, message.host, message.port))
                 return ManifestReply(self.envelope, now)
             case GetRoster():
                 return self._reply_with_roster(message)
@@ -155,6 +219,13 @@ class Collector(Machine):
 
     def close(self, now: float) -> None:
         """Ends the round; what was accepted stays accepted."""
+        if self.state is not State.ENDED:
+            self._closed(now)
+            self.persist(Closed(peer=self.name, at=now, manifest=self.envelope))
+
+    def _closed(self, at: float) -> None:
+        everything = self.state is State.ACCEPTING and len(self.reports) == len(self._cluster_of)
+        self.whole = everything or at >= self._deadlines.report
         self.state = State.ENDED
 
     # -- gathering -------------------------------------------------------------------------------------------------
@@ -199,6 +270,9 @@ class Collector(Machine):
 
     def _on_pull(self, now: float) -> None:
         """A few first contacts, and one member of each cluster whose last pulls were worth it."""
+        if self._heard:  # all since the last tick at once: a restart that knows most of them finds the others
+            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
+            self._heard = []
         for peer_id in [*self._addresses][:FIRST_CONTACTS_A_TICK]:
             self._pull(self._addresses.pop(peer_id), None, now)
         for cluster in self._clusters:
@@ -232,26 +306,37 @@ class Collector(Machine):
 
     def _on_join_deadline(self, now: float) -> None:
         self.clear_alarm("pull")
+        self._heard = []
+        signed = []
         for cluster, known in sorted(self._clusters.items()):
             entries = sorted(known, key=lambda entry: entry.content.sort_key(entry.signer))
             members = [entry.signer for entry in entries]
             try:
-                envelope, plan = rosters.make(self.opened, cluster=cluster, members=members, keys=self._keys)
+                envelope, _ = rosters.make(self.opened, cluster=cluster, members=members, keys=self._keys)
             except LabelDPError as exc:  # too small to be private at all: its peers get no roster
                 self.observe(Rejected(peer=self.name, at=now, about=f"cluster {cluster}: {exc}"))
                 continue
-            opened = rosters.open_roster(envelope, keys=self._keys, opened=self.opened, cluster=cluster)
-            self.rosters[cluster] = ClusterRoster(
-                envelope=envelope, digest=opened.digest, plan=plan, members=opened.members
-            )
-            self._cluster_of.update(dict.fromkeys(opened.members, cluster))
+            ordinals = tuple(entry.content.ordinal for entry in entries)
+            signed.append(SignedRoster(cluster, envelope, ordinals))
+        self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
+        for one in signed:
+            self._enter(one)
         self.state = State.ROSTERED
 
-    def ordinal_of(self, peer_id: bytes) -> int:
-        """The ordinal in the record of a rostered peer."""
-        entry = self._clusters[self._cluster_of[peer_id]].get(peer_id)
-        assert entry is not None
-        return entry.content.ordinal
+    def _enter(self, signed: SignedRoster) -> None:
+        opened = rosters.reopen(signed.envelope, keys=self._keys)
+        terms = opened.roster
+        plan = RosterPlan(
+            size=len(opened.members),
+            delta=terms.delta,
+            holding_minimum=terms.holding_minimum,
+            flip_probability=terms.flip_probability,
+        )
+        self.rosters[signed.cluster] = ClusterRoster(
+            envelope=opened.envelope, digest=opened.digest, plan=plan, members=opened.members
+        )
+        self._cluster_of.update(dict.fromkeys(opened.members, signed.cluster))
+        self._ordinals.update(zip(opened.members, signed.ordinals, strict=True))
 
     def _reply_with_roster(self, message: GetRoster) -> Message:
         if message.round_id != self.opened.round_id:
@@ -289,14 +374,26 @@ class Collector(Machine):
             )
         except ProtocolError:
             return self._reject("bad_box", sender, now)
-        ordinal = self.ordinal_of(sender)
+        ordinal = self._ordinals[sender]
         name: Name = ordinal if self.opened.manifest.study else sender.hex()
         self.reports[sender] = AcceptedReport(
             reporter=sender, ordinal=ordinal, cluster=cluster, features=content.features, label=content.label
         )
-        self.persist(Accepted(peer=name, at=now, cluster=cluster, label=content.label))
-        receipt = Receipt(reports.sign_receipt(message, sender, keys=self._keys))
-        self._receipts[sender] = (reports.digest(message), receipt)
+        digest, receipt = reports.digest(message), Receipt(reports.sign_receipt(message, sender, keys=self._keys))
+        self._receipts[sender] = (digest, receipt)
+        self.persist(
+            AcceptedFrom(
+                peer=name,
+                at=now,
+                cluster=cluster,
+                label=content.label,
+                reporter=sender,
+                ordinal=ordinal,
+                features=content.features,
+                report=digest,
+                receipt=receipt.receipt,
+            )
+        )
         return receipt
 
     @property

@@ -24,11 +24,13 @@ Algorithm 2.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from enum import Enum, auto
 
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.crypto.sealing import box_info
 from p2p_labeldp.errors import LocalProtocolError
+from p2p_labeldp.facts import Flipped, Name
 from p2p_labeldp.labels import Example
 from p2p_labeldp.mechanisms import randomized_response, resampling
 from p2p_labeldp.protocol.messages import Answer, Ask, Refusal
@@ -115,6 +117,18 @@ class Exchange:
             )
         return self._flipped
 
+    def release(self, *, peer: Name, now: float) -> Flipped:
+        """The fact that the label is spent in this roster."""
+        return Flipped(
+            peer=peer,
+            at=now,
+            label_id=self._example.label_id,
+            flip_probability=self._roster.roster.flip_probability,
+            flipped_label=self.flip(),
+            round_id=self._roster.roster.round_id.hex(),
+            roster=self._roster.digest.hex(),
+        )
+
     @property
     def spent(self) -> bool:
         """Whether the label has been flipped."""
@@ -162,6 +176,22 @@ class Exchange:
     def deadline(self) -> None:
         """The exchange is over; an answer that comes now is too late."""
         self._go("deadline")
+
+    def resume(self, *, mate: bytes | None, box: bytes | None, given: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """Takes up where an earlier life was.
+
+        Args:
+            mate: The one drawn, if one was.
+            box: Its box, if it came.
+            given: What was given to whom: asker to ask id and box.
+        """
+        if mate is not None:
+            self._go("drawn")
+            self.mate = mate
+        if box is not None:
+            self._go("box")
+            self.box = box
+        self._given.update(given)
 
     @property
     def holding(self) -> bool:

@@ -90,6 +90,10 @@ class GossipSet(Generic[Content]):
         name = self._by_signer.get(signer)
         return None if name is None else self._by_id[name]
 
+    def has_struck(self, signer: bytes) -> bool:
+        """Whether the signer was struck out."""
+        return signer in self._struck
+
     def knows(self, envelope: bytes) -> bool:
         """Whether these very bytes are in the set, or were refused by it: no need to verify them again."""
         name = short_id(envelope)

@@ -46,8 +46,10 @@ class OpenedRoster:
         digest: SHA-256 of the signed envelope; asks, answers, ready records and reports carry it.
         roster: The content.
         members: The ids in order.
+        envelope: As it was signed.
     """
 
+    envelope: bytes
     digest: bytes
     roster: Roster
     members: tuple[bytes, ...]
@@ -105,7 +107,19 @@ def open_roster(envelope: bytes, *, keys: KeyRing, opened: OpenedManifest, clust
     members = tuple(roster.members[i : i + DIGEST_BYTES] for i in range(0, len(roster.members), DIGEST_BYTES))
     if len(set(members)) != len(members):
         raise RosterMismatch("a member is listed twice")
-    return OpenedRoster(digest=hashlib.sha256(envelope).digest(), roster=roster, members=members)
+    return OpenedRoster(envelope=envelope, digest=hashlib.sha256(envelope).digest(), roster=roster, members=members)
+
+
+def reopen(envelope: bytes, *, keys: KeyRing) -> OpenedRoster:
+    """A roster that this party opened in an earlier life, or signed, from its own disk.
+
+    Raises:
+        AuthenticationFailed: The disk has it wrong.
+        MalformedMessage: The disk has it wrong.
+    """
+    content = decode_payload(keys.verify(KIND, envelope, max_bytes=MAX_ENVELOPE_BYTES).payload, _decoder)
+    members = tuple(content.members[i : i + DIGEST_BYTES] for i in range(0, len(content.members), DIGEST_BYTES))
+    return OpenedRoster(envelope=envelope, digest=hashlib.sha256(envelope).digest(), roster=content, members=members)
 
 
 def check_guarantee(roster: Roster, size: int, opened: OpenedManifest) -> None:

@@ -165,7 +165,7 @@ def another_programs(path):
 
 def newer(path):
     one = Store(path, peer_id=ME)
-    one._db.execute("PRAGMA user_version=2")
+    one._db.execute("PRAGMA user_version=99")
     one.close()
 
 
@@ -178,7 +178,7 @@ def anothers(path):
     [
         (garbage, "is no state of a peer"),
         (another_programs, "another program's"),
-        (newer, "has version 2; this program reads 1"),
+        (newer, "has version 99; this program reads 2"),
         (anothers, f"is the state of peer {OTHER[:16]}"),
         (Path.mkdir, "can't be opened"),
     ],

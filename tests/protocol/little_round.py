@@ -168,7 +168,7 @@ class Hand:
 
     def tell(self, *records, now=1.0):
         """Somebody pushes peer records."""
-        return self.receive(Push(self.machine._opened.round_id, Topic.DIRECTORY, records), keys(99).peer_id, now)
+        return self.receive(Push(self.machine.opened.round_id, Topic.DIRECTORY, records), keys(99).peer_id, now)
 
     def answer(self, send, reply, now):
         self.machine.answered(send.send_id, reply, now)

@@ -214,7 +214,7 @@ def test_a_wrong_ready_record_is_logged_and_not_fatal():
     before = len(hand.facts(Rejected))
     push(hand, *REFUSED.values(), ready(mate))
     assert len(hand.facts(Rejected)) == before + len(REFUSED)
-    assert keys(mate).peer_id in hand.machine._my.closing.records
+    assert keys(mate).peer_id in hand.machine.my.closing.records
 
 
 def test_a_twins_contradiction_ends_in_not_ready_and_not_in_an_exception():
@@ -266,7 +266,7 @@ def test_messages_of_another_round_are_refused():
         Push(OPENED.round_id, Topic.DIRECTORY, (record(8, opened=TOLERANT),)),
     ):
         assert hand.receive(message, keys(mate).peer_id, DEADLINES.exchange + 1.0) == Refusal("another_round")
-    assert keys(mate).peer_id not in hand.machine._my.closing.records
+    assert keys(mate).peer_id not in hand.machine.my.closing.records
     assert keys(8).peer_id not in hand.machine.directory.mates
 
 

@@ -8,6 +8,7 @@ from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol.collector import FIRST_CONTACTS_A_TICK, State
 from p2p_labeldp.protocol.exchange import answer_info
 from p2p_labeldp.protocol.gossip import short_id
+from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.messages import (
     Answer,
     Ask,
@@ -224,7 +225,8 @@ def test_a_report_is_accepted_once_and_its_receipt_binds(label):
     reply = hand.receive(sent, keys(1).peer_id, NOW)
     assert isinstance(reply, Receipt)
     reports.check_receipt(reply.receipt, sent, keys=keys(1), learner=LEARNER.peer_id)
-    assert hand.persisted(Accepted) == [Accepted(peer=1, at=NOW, cluster=0, label=label)]
+    (accepted,) = hand.persisted(Accepted)
+    assert exported(accepted) == Accepted(peer=1, at=NOW, cluster=0, label=label)
     kept = hand.machine.reports[keys(1).peer_id]
     assert (kept.features, kept.label, kept.cluster, kept.ordinal) == ((0.1, 0.2), label, 0, 1)
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from p2p_labeldp import randomness
 from p2p_labeldp.crypto import sealing
 from p2p_labeldp.errors import AuthenticationFailed, LocalProtocolError
-from p2p_labeldp.facts import Answered, Asked, Flipped, Held, Outcome, Ready, Reason
+from p2p_labeldp.facts import Answered, Asked, Ended, Flipped, Held, Outcome, Ready, Reason
 from p2p_labeldp.mechanisms import randomized_response, resampling
 from p2p_labeldp.protocol.effects import Persist, Send
 from p2p_labeldp.protocol.exchange import TRANSITIONS, Asking, Exchange, answer_info
+from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.messages import Answer, Ask, Done, Refusal
 from p2p_labeldp.protocol.peer import State
 from protocol.little_round import (
@@ -243,7 +244,8 @@ def test_the_flip_is_persisted_before_the_first_answer_and_only_once():
     flip, answered = hand.settle()
     assert isinstance(flip, Persist)
     assert isinstance(flip.fact, Flipped)
-    assert answered == Persist(Answered(peer=1, at=NOW, asker=2))
+    assert isinstance(answered, Persist)
+    assert exported(answered.fact) == Answered(peer=1, at=NOW, asker=2)
     assert flip.fact.flipped_label == expected_flip(1, 0, 1)
     assert flip.fact.flip_probability == ROSTER.roster.flip_probability
     assert flip.fact.label_id == "1"
@@ -300,7 +302,7 @@ def test_a_self_draw_goes_through_the_same_path():
     assert [fact.asker for fact in hand.persisted(Answered)] == [1]
     hand.answer(send, reply, NOW + 3.1)
     assert len(hand.facts(Held)) == 1
-    assert opened_box(hand.machine._my.exchange.box, 1) == bytes([hand.persisted(Flipped)[0].flipped_label])
+    assert opened_box(hand.machine.my.exchange.box, 1) == bytes([hand.persisted(Flipped)[0].flipped_label])
 
 
 def test_a_self_draw_can_be_lost_like_any_other():
@@ -391,7 +393,7 @@ MOMENTS = (0.0, 1.0, DEADLINES.join + 3.2, NOW, DEADLINES.exchange, DEADLINES.cl
 
 def shape(machine):
     """The state of a peer as far as an illegal input might have changed it."""
-    part = machine._part
+    part = machine.part
     return (
         machine.state,
         machine.outcome,
@@ -430,7 +432,7 @@ def test_any_input_in_any_state_is_legal_or_raises_and_changes_nothing(ahead, sc
         new = machine.effects()
         effects += new
         mates |= {e.fact.mate for e in new if isinstance(e, Persist) and isinstance(e.fact, Asked)}
-        ends += sum(1 for e in new if isinstance(e, Persist) and type(e.fact).__name__ == "Ended")
+        ends += sum(1 for e in new if isinstance(e, Persist) and isinstance(e.fact, Ended))
     assert len(mates) <= 1
     assert ends == (machine.state is State.ENDED)
 

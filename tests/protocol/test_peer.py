@@ -316,7 +316,7 @@ def test_an_ended_peer_still_serves_the_directory_and_answers_no_ask():
     assert hand.end == (Outcome.REFUSED, Reason.POLICY)
     hand.tell(record(8), now=20.0)
     assert keys(8).peer_id in hand.machine.directory.mates
-    ask = Ask(hand.machine._opened.round_id, bytes(32), bytes(16))
+    ask = Ask(hand.machine.opened.round_id, bytes(32), bytes(16))
     assert hand.receive(ask, keys(2).peer_id, 20.0) == Refusal("too_late")
 
 

@@ -177,7 +177,7 @@ def test_a_report_holds_the_features_and_the_box_as_it_came():
 
 def test_a_receipt_ends_the_round_as_reported_and_everything_is_erased():
     hand, send = reporting()
-    part = hand.machine._my
+    part = hand.machine.my
     receipt = reports.sign_receipt(send.message, keys(1).peer_id, keys=LEARNER)
     hand.answer(send, Receipt(receipt), DEADLINES.report)
     assert hand.end == (Outcome.REPORTED, None)

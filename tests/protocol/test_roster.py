@@ -261,4 +261,4 @@ def test_a_committed_peer_is_not_moved_by_another_roster():
     hand = committed()
     assert hand.machine.state is State.EXCHANGING
     assert len(hand.sent(GetRoster)) == 1
-    assert hand.machine._opened is OPENED
+    assert hand.machine.opened is OPENED
