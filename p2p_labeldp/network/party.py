@@ -35,6 +35,7 @@ class Party:
         sequence: Larger than in any earlier start with the same key.
         policy: Its limits; the usual ones if not given.
         store: What it has on disk; nothing, in a study.
+        enrolment: What the enrolment key signed for it; empty for open rounds.
     """
 
     keys: KeyRing
@@ -50,6 +51,7 @@ class Party:
     sequence: int = 0
     policy: Policy | None = None
     store: Store | None = None
+    enrolment: bytes = b""
 
     @property
     def name(self) -> Name:
@@ -72,6 +74,7 @@ class Party:
             sequence=self.sequence,
             policy=self.policy,
             ledger=None if self.store is None else self.store.ledger(),
+            enrolment=self.enrolment,
         )
 
 

@@ -25,7 +25,7 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Fact, Flipped
 from p2p_labeldp.protocol.ledger import Ledger
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x70326C64  # "p2ld"
 STATE_SUFFIX, USED_SUFFIX = ".state", ".used"
 
@@ -33,7 +33,8 @@ _SCHEMA = """
 CREATE TABLE owner (peer_id TEXT NOT NULL, state_id TEXT NOT NULL);
 CREATE TABLE releases (
     label_id TEXT NOT NULL, round_id TEXT NOT NULL, roster TEXT NOT NULL,
-    flip_probability REAL NOT NULL, flipped_label INTEGER NOT NULL, peer TEXT NOT NULL, at REAL NOT NULL,
+    flip_probability REAL NOT NULL, flipped_label INTEGER NOT NULL, label_space TEXT NOT NULL,
+    peer TEXT NOT NULL, at REAL NOT NULL,
     PRIMARY KEY (label_id, round_id, roster)
 ) WITHOUT ROWID;
 """
@@ -111,7 +112,7 @@ class Store:
 
     def ledger(self) -> Ledger:
         """What has left so far."""
-        names = "label_id, round_id, roster, flip_probability, flipped_label, peer, at"
+        names = "label_id, round_id, roster, flip_probability, flipped_label, label_space, peer, at"
         rows = self._db.execute(f"SELECT {names} FROM releases ORDER BY at").fetchall()  # noqa: S608  a constant
         fields = names.split(", ")
         releases = [Flipped(**dict(zip(fields, row, strict=True))) for row in rows]
@@ -125,11 +126,14 @@ class Store:
         """
         if not isinstance(fact, Flipped):
             return
-        row = (fact.label_id, fact.round_id, fact.roster, fact.flip_probability, fact.flipped_label, str(fact.peer))
+        row = (
+            *(fact.label_id, fact.round_id, fact.roster, fact.flip_probability, fact.flipped_label),
+            *(fact.label_space, str(fact.peer), fact.at),
+        )
         try:
             with self._transaction():
                 if self.ledger().enter(fact):
-                    self._db.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, fact.at))
+                    self._db.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             # Into the file itself: somebody who moves it after a crash won't think of the log beside it.
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as exc:  # a full disk, say; a label that can't be recorded does not leave

@@ -19,13 +19,14 @@ from enum import Enum, auto
 
 from p2p_labeldp.accounting.planning import RosterPlan
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import LabelDPError, ProtocolError
+from p2p_labeldp.errors import AuthenticationFailed, LabelDPError, ProtocolError
 from p2p_labeldp.facts import Accepted, Name, Rejected
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.gossip import GossipSet
+from p2p_labeldp.protocol.first_contacts import FirstContacts
+from p2p_labeldp.protocol.gossip import GossipSet, bounded
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
@@ -44,7 +45,6 @@ from p2p_labeldp.protocol.messages import (
 )
 from p2p_labeldp.protocol.peer import GRACE_SECONDS
 
-MAX_ADDRESSES = 200_000  # first contacts remembered; beyond, records still arrive through those known
 FIRST_CONTACTS_A_TICK = 8
 FINAL_PULLS_A_CLUSTER = 2  # right before the deadline, from different members
 SEND_SECONDS = 5.0
@@ -108,10 +108,12 @@ class Collector(Machine):
         self._deadlines = opened.manifest.deadlines
         self._period = opened.manifest.gossip_period
         self._clusters: dict[int, GossipSet[PeerRecord]] = {}
-        self._addresses: dict[bytes, Address] = {}  # asked for the manifest; not yet contacted
+        self._contacts = FirstContacts(rng)  # who asked for the manifest
         self._quiet: dict[int, int] = {}
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
+        self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
+        self._proofs: dict[int, list[bytes]] = {}  # cluster -> pairs of records that contradict each other
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
@@ -143,8 +145,8 @@ class Collector(Machine):
         self.wake(now)  # a message may come in before the timer that is due
         match message:
             case GetManifest():
-                if len(self._addresses) < MAX_ADDRESSES:
-                    self._addresses[sender] = Address(sender, message.host, message.port)
+                if self.state is State.GATHERING and sender not in self._cluster_named:
+                    self._contacts.add(Address(sender, message.host, message.port))
                 return ManifestReply(self.envelope, now)
             case GetRoster():
                 return self._reply_with_roster(message)
@@ -167,7 +169,7 @@ class Collector(Machine):
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             if reply is None and cluster is None:
-                self._addresses.setdefault(to.peer_id, to)
+                self._contacts.unheard(to)
             if isinstance(reply, Offer) and self.state is State.GATHERING:
                 self._absorb(reply.records, cluster, now)
 
@@ -185,22 +187,44 @@ class Collector(Machine):
                     round_id=self.opened.round_id,
                     expires_by=self._deadlines.report,
                     now=now,
+                    enrolment_key=self.opened.manifest.enrolment_key,
                 )
                 cluster = entry.content.cluster
                 if cluster >= self.opened.clustering.count:
                     continue
-                news += self._clusters.setdefault(cluster, GossipSet()).add(entry)
-                self._addresses.pop(entry.signer, None)
+                news += self._add(entry)
+                self._contacts.remove(entry.signer)
             except ProtocolError as exc:
                 about = getattr(exc, "detail", "") or str(exc)
                 self.observe(Rejected(peer=self.name, at=now, about=about))
         if pulled is not None:
             self._quiet[pulled] = 0 if news else min(self._quiet.get(pulled, 0) + 1, 16)
 
+    def _add(self, entry: PeerEntry) -> bool:
+        """Takes a record in. A peer is in one cluster for the whole round: who says two is in the roster of neither.
+
+        Whoever equivocates is struck out, and what proves it is kept for those who know but one of the two records.
+        """
+        signer, cluster = entry.signer, entry.content.cluster
+        named = self._cluster_named.get(signer, cluster)
+        known = self._clusters[named].get(signer) if named in self._clusters else None
+        try:
+            if named != cluster:
+                self._clusters[named].strike(signer)
+                raise AuthenticationFailed("records in two clusters")
+            added = self._clusters.setdefault(cluster, GossipSet()).add(entry)
+        except AuthenticationFailed:
+            if known is not None:
+                for one in {named, cluster}:
+                    self._proofs.setdefault(one, []).extend((known.envelope, entry.envelope))
+            raise
+        self._cluster_named[signer] = cluster
+        return added
+
     def _on_pull(self, now: float) -> None:
         """A few first contacts, and one member of each cluster whose last pulls were worth it."""
-        for peer_id in [*self._addresses][:FIRST_CONTACTS_A_TICK]:
-            self._pull(self._addresses.pop(peer_id), None, now)
+        for contact in self._contacts.take(FIRST_CONTACTS_A_TICK):
+            self._pull(contact, None, now)
         for cluster in self._clusters:
             if self._next_pull.get(cluster, 0.0) <= now:
                 self._pull_from_members(cluster, 1, now)
@@ -259,7 +283,11 @@ class Collector(Machine):
         if self.state is State.GATHERING:
             return Refusal("not_yet", retry=True)
         roster = self.rosters.get(message.cluster)
-        return Refusal("no_roster") if roster is None else RosterReply(roster.envelope)
+        return Refusal("no_roster") if roster is None else self._with_proofs(roster, message.cluster)
+
+    def _with_proofs(self, roster: ClusterRoster, cluster: int) -> RosterReply:
+        proofs = bounded(self._proofs.get(cluster, []))
+        return RosterReply(roster.envelope, proofs[: len(proofs) // 2 * 2])
 
     # -- accepting -------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ from p2p_labeldp.facts import (
     Reported,
 )
 from p2p_labeldp.labels import Example, LabelSpace
-from p2p_labeldp.protocol import dissemination, report, roster
+from p2p_labeldp.protocol import admission, dissemination, report, roster
 from p2p_labeldp.protocol.closing import Closing
 from p2p_labeldp.protocol.directory import Directory, PeerRecord, address_of, sign_record
 from p2p_labeldp.protocol.dissemination import Dissemination
@@ -106,6 +106,7 @@ class Part:
     roster: OpenedRoster
     exchange: Exchange
     closing: Closing
+    able: bool  # to answer throughout: whoever was told to ask again has had the time to
     report: Report | None = None
     last_failure: Reason = Reason.MATE_TIMEOUT
 
@@ -127,6 +128,7 @@ class Peer(Machine):
         sequence: Sequence number of its record; larger than in any earlier start with the same key in this round.
         policy: The peer's limits; label space and learner are pinned in it if it names none.
         ledger: What has left of its labels before; empty if not given.
+        enrolment: What the enrolment key signed for this peer, for a round that admits by one.
 
     Raises:
         ConfigurationError: The label is none of the peer's own label space. Whatever else the manifest and the peer
@@ -149,12 +151,15 @@ class Peer(Machine):
         sequence: int = 0,
         policy: Policy | None = None,
         ledger: Ledger | None = None,
+        enrolment: bytes = b"",
     ) -> None:
         super().__init__()
         pinned = (policy or Policy()).pinned(classes=label_space.classes, learner=learner.peer_id)
         self._unwilling = disagreement(opened, policy=pinned, dimension=len(example.features), study=study)
         if self._unwilling is None and not 0 <= example.label < len(label_space):
             raise ConfigurationError(f"not one of the {len(label_space)} classes of the label space", field="label")
+        enrolment_key = None if self._unwilling else opened.manifest.enrolment_key
+        self._not_admitted = admission.why_not(enrolment, peer_id=keys.peer_id, enrolment_key=enrolment_key, keys=keys)
         self.state = State.JOINING
         self.outcome: Ended | None = None
         self.name: Name = ordinal if study else address.peer_id.hex()
@@ -165,6 +170,7 @@ class Peer(Machine):
             keys=keys,
             round_id=opened.round_id,
             expires_by=opened.manifest.deadlines.report,
+            enrolment_key=None if self._not_admitted else enrolment_key,  # who is not admitted takes no record in
         )
         self._opened = opened
         self._deadlines = opened.manifest.deadlines
@@ -186,6 +192,7 @@ class Peer(Machine):
             sequence=sequence,
             expires=self._deadlines.report,
             ordinal=ordinal,
+            enrolment=enrolment,
         )
         own = sign_record(record, keys)
         self.directory.absorb((own,), 0.0)
@@ -236,7 +243,9 @@ class Peer(Machine):
         d = self._deadlines
         if self._unwilling is not None:
             self._refuse(Reason.POLICY, self._unwilling, now)
-        elif (spent := self._ledger.against_round(self._example.label_id, round_id=self._opened.round_id)) is not None:
+        elif self._not_admitted is not None:
+            self._refuse(Reason.NOT_ADMITTED, self._not_admitted, now)
+        elif (spent := self._spent_elsewhere()) is not None:
             self._refuse(Reason.LABEL_SPENT, spent, now)
         elif now > d.join - NEWCOMER_PERIODS * self._period:
             self._end(Outcome.LATE, None, now)
@@ -289,9 +298,14 @@ class Peer(Machine):
         assert self._part is not None  # states from EXCHANGING on are only reached with a part
         return self._part
 
+    @property
+    def _repeat_seconds(self) -> float:
+        """Within this time a request that failed is made again."""
+        return min(self._period, (self._deadlines.exchange - self._deadlines.join) / ASK_TRIES)
+
     def _again(self, alarm: str, now: float, until: float) -> None:
         """Tries a failed request again soon, as long as its phase lasts."""
-        at = now + self._period * (0.25 + 0.5 * self._rng.random())
+        at = now + self._repeat_seconds * (0.25 + 0.5 * self._rng.random())
         if at < until:
             self.set_alarm(alarm, at)
 
@@ -355,6 +369,7 @@ class Peer(Machine):
             self._mistrust(exc, now)
             self._end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
+        self._gossip.take_proofs(reply.proofs, now)
         self._try_to_commit(now)
         if self.state is State.COMMITTING:
             self._gossip.complete_roster = True
@@ -404,6 +419,10 @@ class Peer(Machine):
             return
         self._commit(pending, now)
 
+    def _spent_elsewhere(self) -> str | None:
+        round_id, label_space = self._opened.round_id, self._opened.label_space.digest
+        return self._ledger.against_round(self._example.label_id, round_id=round_id, label_space=label_space)
+
     def _place_of(self, accepted: OpenedRoster) -> dict[str, bytes]:
         """Where a label leaves, as the ledger has it."""
         return {"round_id": self._opened.round_id, "roster": accepted.digest}
@@ -419,7 +438,12 @@ class Peer(Machine):
             round_key=self._opened.manifest.round_key,
             flipped=self._ledger.flipped(self._example.label_id),
         )
-        self._part = Part(roster=accepted, exchange=exchange, closing=Closing(roster=accepted, keys=self._keys))
+        self._part = Part(
+            roster=accepted,
+            exchange=exchange,
+            closing=Closing(roster=accepted, keys=self._keys),
+            able=now <= self._deadlines.exchange - self._repeat_seconds,
+        )
         self._gossip.closing = self._part.closing
         self.clear_alarm(dissemination.ALARM)
         self.observe(Committed(peer=self.name, at=now, cluster=self.cluster, size=len(accepted.members)))
@@ -491,6 +515,7 @@ class Peer(Machine):
             flipped_label=self._my.exchange.flip(),
             round_id=self._opened.round_id.hex(),
             roster=accepted.digest.hex(),
+            label_space=self._opened.label_space.digest,
         )
         self._ledger.enter(release)
         self.persist(release)
@@ -509,8 +534,9 @@ class Peer(Machine):
         exchange = self._my.exchange
         exchange.deadline()
         self._spend(now)  # unasked too: who comes to the next round with an unspent label would tell that nobody asked
-        self.persist(Ready(peer=self.name, at=now, holding=exchange.holding))
-        self._my.closing.declare(holding=exchange.holding)
+        if self._my.able:
+            self.persist(Ready(peer=self.name, at=now, holding=exchange.holding))
+            self._my.closing.declare(holding=exchange.holding)
         self._gossip.full_pace(now, within=self._deadlines.closing - now)
 
     def _on_closing_deadline(self, now: float) -> None:
