@@ -158,6 +158,7 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
             field="clusters.count",
         )
     chosen = pace.configured(config, peers=peers, engine=engine)
+    key = config.policy.enrolment_key
     study = Study(
         terms=Terms(
             classes=split.label_space.classes,
@@ -169,6 +170,7 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
             deadlines=chosen.deadlines(),
             gossip_period=chosen.gossip_period,
             study=True,
+            enrolment_key=None if key is None else bytes.fromhex(key),
         ),
         features=split.train_features,
         labels=split.train_labels,
@@ -182,6 +184,7 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
             colluders=config.policy.colluders,
             colluder_epsilon=config.policy.colluder_epsilon,
             minimum_size=config.policy.minimum_size,
+            enrolment_key=None if key is None else bytes.fromhex(key),
         ),
     )
     return Prepared(
@@ -211,6 +214,11 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
     """
     told = Silence() if progress is None else progress
     began = time.monotonic()
+    if config.policy.enrolment_key is not None:
+        raise ConfigurationError(
+            "given; the peers of a study have no enrolments, those of the learner command bring theirs",
+            field="policy.enrolment_key",
+        )
     prepared = prepare(config, engine=engine, seed=seed)
     told.playing(peers=len(prepared.study), clusters=len(prepared.sizes), engine=engine, pace=prepared.pace)
     played = _population(prepared) if engine == "population" else _peers(prepared, told)

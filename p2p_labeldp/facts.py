@@ -18,6 +18,8 @@ import msgspec
 
 Name: TypeAlias = int | str
 
+MAX_ABOUT = 300  # characters; a line of facts stays within what a pipe writes at once
+
 
 class Outcome(StrEnum):
     """How a round ended for one peer; each peer gets exactly one."""
@@ -82,13 +84,17 @@ class Committed(Fact, frozen=True, tag=True):
 
 
 class Flipped(Fact, frozen=True, tag=True):
-    """The peer's label was flipped, once, and is spent. Persisted by its own peer, never exported."""
+    """The peer's label was flipped, once, and is spent. Persisted by its own peer, never exported.
+
+    ``label_space`` is the digest of the classes that ``flipped_label`` is an index into.
+    """
 
     label_id: str
     flip_probability: float
     flipped_label: int
     round_id: str
     roster: str
+    label_space: str = ""
 
 
 class Asked(Fact, frozen=True, tag=True):
@@ -125,9 +131,18 @@ class Accepted(Fact, frozen=True, tag=True):
 
 
 class Rejected(Fact, frozen=True, tag=True):
-    """A message was refused. ``about`` says what, for the log."""
+    """A message was refused. ``about`` says what, for the log.
+
+    Strangers have a hand in the text: it is cut to ``MAX_ABOUT`` characters, and what is not printable becomes ``?``.
+    """
 
     about: str
+
+    def __post_init__(self) -> None:
+        about = self.about if len(self.about) <= MAX_ABOUT else self.about[: MAX_ABOUT - 1] + "…"
+        if about is not self.about or not about.isprintable():
+            text = "".join(character if character.isprintable() else "?" for character in about)
+            msgspec.structs.force_setattr(self, "about", text)
 
 
 class Ended(Fact, frozen=True, tag=True):

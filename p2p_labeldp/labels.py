@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from p2p_labeldp.errors import ConfigurationError
@@ -32,6 +33,15 @@ class LabelSpace:
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    @property
+    def digest(self) -> str:
+        """Names this label space, order included: SHA-256 of its classes, each behind its length; hex."""
+        named = hashlib.sha256()
+        for name in self.classes:
+            data = name.encode("utf-8", "surrogatepass")
+            named.update(len(data).to_bytes(4, "big") + data)
+        return named.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from p2p_labeldp.cli import (
     account,
     audit,
     configs,
+    enrol,
     examples,
     keygen,
     learner,
@@ -59,6 +60,7 @@ app.command("audit", help=audit.HELP)(audit.command)
 app.command("learner", help=learner.HELP)(learner.command)
 app.command("peer", help=peer.HELP)(peer.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
+app.command("enrol", help=enrol.HELP)(enrol.command)
 app.add_typer(manifest.app, name="manifest")
 app.command("examples", help=examples.HELP)(examples.command)
 

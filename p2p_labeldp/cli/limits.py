@@ -37,6 +37,14 @@ MaxColluderEpsilon: TypeAlias = Annotated[
 MinimumSize: TypeAlias = Annotated[
     int, typer.Option("--minimum-size", metavar="S", help="Least cluster to take part in, 2 or more.")
 ]
+EnrolmentKey: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--enrolment-key",
+        metavar="ID",
+        help="Take part only in rounds that admit by this key's enrolments. Default: open rounds only.",
+    ),
+]
 
 _FLAGS = {
     "epsilon": "--max-epsilon",
@@ -54,14 +62,17 @@ def policy_of(
     colluders: int | None,
     max_colluder_epsilon: float | None,
     minimum_size: int,
+    enrolment_key: str | None = None,
 ) -> Policy:
     """The policy that the flags describe.
 
     Raises:
         ConfigurationError: An impossible limit, named by its flag.
     """
+    from p2p_labeldp.cli.enrol import peer_id
     from p2p_labeldp.protocol.policy import Policy
 
+    pinned = None if enrolment_key is None else peer_id(enrolment_key, field="--enrolment-key")
     try:
         return Policy(
             epsilon=max_epsilon,
@@ -69,6 +80,7 @@ def policy_of(
             colluders=colluders,
             colluder_epsilon=max_colluder_epsilon,
             minimum_size=minimum_size,
+            enrolment_key=pinned,
         )
     except ConfigurationError as exc:
         field = exc.field or ""

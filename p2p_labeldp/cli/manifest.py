@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli.limits import Colluders, MaxColluderEpsilon, MaxEpsilon, MaxLocalEpsilon, MinimumSize, policy_of
+from p2p_labeldp.cli.limits import (
+    Colluders,
+    EnrolmentKey,
+    MaxColluderEpsilon,
+    MaxEpsilon,
+    MaxLocalEpsilon,
+    MinimumSize,
+    policy_of,
+)
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -132,6 +140,7 @@ def check(
     colluders: Colluders = None,
     max_colluder_epsilon: MaxColluderEpsilon = None,
     minimum_size: MinimumSize = 3,
+    enrolment_key: EnrolmentKey = None,
     size: Annotated[
         list[int] | None, typer.Option("--size", metavar="S", help="A cluster's size to judge; may be repeated.")
     ] = None,
@@ -140,6 +149,7 @@ def check(
     """See ``CHECK_HELP``."""
     from dataclasses import replace
 
+    from p2p_labeldp.cli.enrol import peer_id
     from p2p_labeldp.cli.peer import label_space_of
     from p2p_labeldp.errors import ProtocolError
     from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
@@ -150,8 +160,9 @@ def check(
         colluders=colluders,
         max_colluder_epsilon=max_colluder_epsilon,
         minimum_size=minimum_size,
+        enrolment_key=enrolment_key,
     )
-    expected = _peer_id(learner)
+    expected = peer_id(learner, field="--learner")
     policy = replace(policy, learner=expected, classes=None if classes is None else label_space_of(classes).classes)
     for members in size or []:
         if not 2 <= members <= MAX_CLUSTER_SIZE:
@@ -212,7 +223,8 @@ def _described(opened: OpenedManifest) -> dict[str, Any]:
         "flip_probability": terms.flip_probability,
         "tolerated_loss": terms.tolerated_loss,
         "minimum_size": terms.minimum_size,
-        "admission": terms.admission,
+        "admission": terms.admission.value,
+        "enrolment_key": None if terms.enrolment_key is None else terms.enrolment_key.hex(),
         "deadlines": {"join": ends.join, "exchange": ends.exchange, "closing": ends.closing, "report": ends.report},
         "gossip_period": terms.gossip_period,
         "round_key": terms.round_key.hex(),
@@ -232,16 +244,6 @@ def _open(file: str) -> OpenedManifest:
     keys = Keys(bytes(32))  # verifying takes no secret
     signer = keys.verify(manifests.KIND, envelope).peer_id
     return manifests.open_manifest(envelope, keys=keys, learner=signer)
-
-
-def _peer_id(text: str) -> bytes:
-    try:
-        peer_id = bytes.fromhex(text.partition("@")[0])
-    except ValueError:
-        peer_id = b""
-    if len(peer_id) != 32:
-        raise ConfigurationError(f"{text!r} given; an id of 64 hexadecimal digits is needed", field="--learner")
-    return peer_id
 
 
 def _write(file: str, content: bytes, *, mode: int) -> None:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from p2p_labeldp.cli.limits import Colluders, MaxColluderEpsilon, MaxEpsilon, MaxLocalEpsilon, MinimumSize, policy_of
+from p2p_labeldp.cli.limits import (
+    Colluders,
+    EnrolmentKey,
+    MaxColluderEpsilon,
+    MaxEpsilon,
+    MaxLocalEpsilon,
+    MinimumSize,
+    policy_of,
+)
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -52,6 +60,11 @@ def command(
     colluders: Colluders = None,
     max_colluder_epsilon: MaxColluderEpsilon = None,
     minimum_size: MinimumSize = 3,
+    enrolment: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="This peer's enrolment, made by enrol; pins the key that signed it."),
+    ] = None,
+    enrolment_key: EnrolmentKey = None,
     state: Annotated[
         str | None, typer.Option(metavar="FILE", help="What has left of the label. Default: KEY.state, beside the key.")
     ] = None,
@@ -71,7 +84,9 @@ def command(
 ) -> int:
     """See ``HELP``."""
     import time
+    from dataclasses import replace
 
+    from p2p_labeldp.cli.enrol import read_enrolment
     from p2p_labeldp.cli.keygen import keys_of
     from p2p_labeldp.crypto.keys import Keys
     from p2p_labeldp.network import store
@@ -87,10 +102,15 @@ def command(
         colluders=colluders,
         max_colluder_epsilon=max_colluder_epsilon,
         minimum_size=minimum_size,
+        enrolment_key=enrolment_key,
     )
     host, port = parse_place(listen, field="--listen")
     coins = Secret(keys_of(key)[0])
     keys = Keys(coins.identity())
+    vouched = b""
+    if enrolment is not None:
+        vouched, signer = read_enrolment(enrolment, expected_peer=keys.peer_id)
+        policy = replace(policy, enrolment_key=policy.enrolment_key or signer)
     expected = _address(learner, "--learner")
     contacts = tuple(_address(text, "--contact") for text in contact or [])
     kept = store.open_beside(
@@ -112,6 +132,7 @@ def command(
         sequence=time.time_ns() // 1_000_000,  # grows from start to start; nobody reads it as a clock
         policy=policy,
         store=kept,
+        enrolment=vouched,
     )
     if not quiet:
         typer.echo(f"this peer is {keys.peer_id.hex()}@{listen}", err=True)

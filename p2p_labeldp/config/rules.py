@@ -83,6 +83,17 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Id:
+    """The id of a key: SHA-256 in lower case hexadecimal digits."""
+
+    def text(self) -> str:
+        return "an id of 64 lower case hexadecimal digits"
+
+    def admits(self, value: Any) -> bool:
+        return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """True or false."""
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from p2p_labeldp.config.rules import OneOf, Real, Rule, Text, Truth, Whole
+from p2p_labeldp.config.rules import Id, OneOf, Real, Rule, Text, Truth, Whole
 from p2p_labeldp.errors import ConfigurationError
 
 TopologyKind: TypeAlias = Literal["random_regular", "ring", "small_world", "star", "file"]
@@ -221,6 +221,10 @@ class Policy(Section, frozen=True, kw_only=True):
     minimum_size: Annotated[int, Whole(at_least=2)] = 3
     """Least number of members of a cluster that the peer takes part in, at least 2. Default 3: among two, the other
     one knows whose label it was not."""
+
+    enrolment_key: Annotated[str | None, Id()] = None
+    """Id of the key that vouches for peers (``p2p-labeldp enrol``). A learner puts it into its manifest; a round admits
+    by this key alone. For peers of their own: those of a study have no enrolments. Default: none, open admission."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

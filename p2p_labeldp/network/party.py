@@ -37,6 +37,7 @@ class Party:
         sequence: Larger than in any earlier start with the same key.
         policy: Its limits; the usual ones if not given.
         store: What it has on disk; nothing, in a study.
+        enrolment: What the enrolment key signed for it; empty for open rounds.
     """
 
     keys: KeyRing
@@ -52,6 +53,7 @@ class Party:
     sequence: int = 0
     policy: Policy | None = None
     store: Store | None = None
+    enrolment: bytes = b""
 
     @property
     def name(self) -> Name:
@@ -74,7 +76,7 @@ class Party:
             past,
             name=self.name,
             example=self.example,
-            num_classes=len(self.label_space),
+            label_space=self.label_space,
             keys=self.keys,
             randomness=self.coins,
             ledger=self.store.ledger(),
@@ -97,6 +99,7 @@ class Party:
             sequence=self.sequence,
             policy=self.policy,
             ledger=None if self.store is None else self.store.ledger(),
+            enrolment=self.enrolment,
         )
 
 

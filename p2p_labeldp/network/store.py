@@ -48,12 +48,15 @@ CREATE TABLE releases (
     """
 CREATE TABLE log (n INTEGER PRIMARY KEY, kind TEXT NOT NULL, fact BLOB NOT NULL);
 """,
+    """
+ALTER TABLE releases ADD COLUMN label_space TEXT NOT NULL DEFAULT '';
+""",
 )
 SCHEMA_VERSION = len(_MIGRATIONS)
 """The n-th script makes version n of version n - 1. A state of an earlier version is brought up to date at its start,
 in one transaction; one of a later version is refused."""
 
-
+_RELEASE = "label_id", "round_id", "roster", "flip_probability", "flipped_label", "label_space", "peer", "at"
 _INTO_THE_FILE = (Flipped, EndedIn, Abandoned, Closed)
 """Not only into the write-ahead log beside it: who moves a state won't think of that, and what is erased is in it."""
 
@@ -132,10 +135,8 @@ class Store:
 
     def ledger(self) -> Ledger:
         """What has left so far."""
-        names = "label_id, round_id, roster, flip_probability, flipped_label, peer, at"
-        rows = self._db.execute(f"SELECT {names} FROM releases ORDER BY at").fetchall()  # noqa: S608  a constant
-        fields = names.split(", ")
-        releases = [Flipped(**dict(zip(fields, row, strict=True))) for row in rows]
+        rows = self._db.execute(f"SELECT {', '.join(_RELEASE)} FROM releases ORDER BY at").fetchall()  # noqa: S608
+        releases = [Flipped(**dict(zip(_RELEASE, row, strict=True))) for row in rows]
         return Ledger(releases, another_roster=self._another_roster)
 
     def facts(self) -> list[Fact]:
@@ -170,9 +171,10 @@ class Store:
             raise OSError(f"{str(self.path)!r} can't be written: {exc}") from exc
 
     def _release(self, fact: Flipped) -> None:
-        row = (fact.label_id, fact.round_id, fact.roster, fact.flip_probability, fact.flipped_label, str(fact.peer))
         if self.ledger().enter(fact):
-            self._db.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, fact.at))
+            row = [str(fact.peer) if name == "peer" else getattr(fact, name) for name in _RELEASE]
+            marks = ", ".join("?" * len(row))
+            self._db.execute(f"INSERT INTO releases ({', '.join(_RELEASE)}) VALUES ({marks})", row)  # noqa: S608
 
     def _append(self, fact: Fact) -> None:
         match fact:

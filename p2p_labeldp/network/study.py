@@ -15,6 +15,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from p2p_labeldp.facts import Fact
+from p2p_labeldp.protocol.admission import Admission
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import Deadlines, Manifest
@@ -33,6 +34,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     deadlines: Deadlines
     gossip_period: float
     study: bool
+    enrolment_key: bytes | None = None
 
     def slowed(self, factor: float) -> Terms:
         """The same with every phase ``factor`` times as long, for a machine that is busy."""
@@ -63,6 +65,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
             study=self.study,
             opened=opened,
             nonce=os.urandom(16),
+            admission=Admission.OPEN if self.enrolment_key is None else Admission.ALLOWLIST,
+            enrolment_key=self.enrolment_key,
         )
 
 

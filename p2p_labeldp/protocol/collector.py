@@ -24,13 +24,14 @@ from typing import Any
 
 from p2p_labeldp.accounting.planning import RosterPlan
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import LabelDPError, ProtocolError
+from p2p_labeldp.errors import AuthenticationFailed, LabelDPError, ProtocolError
 from p2p_labeldp.facts import Fact, Name, Rejected
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.gossip import GossipSet
+from p2p_labeldp.protocol.first_contacts import CAPACITY, FirstContacts
+from p2p_labeldp.protocol.gossip import GossipSet, bounded
 from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
@@ -50,7 +51,6 @@ from p2p_labeldp.protocol.messages import (
 )
 from p2p_labeldp.protocol.peer import GRACE_SECONDS
 
-MAX_ADDRESSES = 200_000  # first contacts remembered; beyond, records still arrive through those known
 FIRST_CONTACTS_A_TICK = 8
 FINAL_PULLS_A_CLUSTER = 2  # right before the deadline, from different members
 SEND_SECONDS = 5.0
@@ -75,6 +75,7 @@ class ClusterRoster:
     digest: bytes
     plan: RosterPlan
     members: tuple[bytes, ...]
+    proofs: tuple[bytes, ...]  # pairs of records that contradict each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +125,14 @@ class Collector(Machine):
         self._deadlines = opened.manifest.deadlines
         self._period = opened.manifest.gossip_period
         self._clusters: dict[int, GossipSet[PeerRecord]] = {}
-        self._addresses: dict[bytes, Address] = {}  # asked for the manifest; not yet contacted
+        self._contacts = FirstContacts(rng)  # who asked for the manifest
         self._quiet: dict[int, int] = {}
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
+        self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
+        self._proofs: dict[int, list[bytes]] = {}  # cluster -> pairs of records that contradict each other
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
@@ -178,9 +181,8 @@ class Collector(Machine):
     def _recall(self, fact: Fact) -> None:
         match fact:
             case Heard():
-                self._addresses.update(
-                    (peer_id, Address(peer_id, host, port)) for peer_id, host, port in fact.addresses
-                )
+                for peer_id, host, port in fact.addresses:
+                    self._contacts.add(Address(peer_id, host, port))
             case Rostered():
                 for signed in fact.rosters:
                     self._enter(signed)
@@ -206,9 +208,10 @@ class Collector(Machine):
         self.wake(now)  # a message may come in before the timer that is due
         match message:
             case GetManifest():
-                if self.state is State.GATHERING and len(self._addresses) < MAX_ADDRESSES:
-                    self._addresses[sender] = Address(sender, message.host, message.port)
-                    self._heard.append((sender, message.host, message.port))
+                if self.state is State.GATHERING and sender not in self._cluster_named:
+                    noted = self._contacts.add(Address(sender, message.host, message.port))
+                    if noted and len(self._heard) < CAPACITY:
+                        self._heard.append((sender, message.host, message.port))
                 return ManifestReply(self.envelope, now)
             case GetRoster():
                 return self._reply_with_roster(message)
@@ -238,7 +241,7 @@ class Collector(Machine):
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             if reply is None and cluster is None:
-                self._addresses.setdefault(to.peer_id, to)
+                self._contacts.unheard(to)
             if isinstance(reply, Offer) and self.state is State.GATHERING:
                 self._absorb(reply.records, cluster, now)
 
@@ -256,25 +259,47 @@ class Collector(Machine):
                     round_id=self.opened.round_id,
                     expires_by=self._deadlines.report,
                     now=now,
+                    enrolment_key=self.opened.manifest.enrolment_key,
                 )
                 cluster = entry.content.cluster
                 if cluster >= self.opened.clustering.count:
                     continue
-                news += self._clusters.setdefault(cluster, GossipSet()).add(entry)
-                self._addresses.pop(entry.signer, None)
+                news += self._add(entry)
+                self._contacts.remove(entry.signer)
             except ProtocolError as exc:
                 about = getattr(exc, "detail", "") or str(exc)
                 self.observe(Rejected(peer=self.name, at=now, about=about))
         if pulled is not None:
             self._quiet[pulled] = 0 if news else min(self._quiet.get(pulled, 0) + 1, 16)
 
+    def _add(self, entry: PeerEntry) -> bool:
+        """Takes a record in. A peer is in one cluster for the whole round: who says two is in the roster of neither.
+
+        Whoever equivocates is struck out, and what proves it is kept for those who know but one of the two records.
+        """
+        signer, cluster = entry.signer, entry.content.cluster
+        named = self._cluster_named.get(signer, cluster)
+        known = self._clusters[named].get(signer) if named in self._clusters else None
+        try:
+            if named != cluster:
+                self._clusters[named].strike(signer)
+                raise AuthenticationFailed("records in two clusters")
+            added = self._clusters.setdefault(cluster, GossipSet()).add(entry)
+        except AuthenticationFailed:
+            if known is not None:
+                for one in {named, cluster}:
+                    self._proofs.setdefault(one, []).extend((known.envelope, entry.envelope))
+            raise
+        self._cluster_named[signer] = cluster
+        return added
+
     def _on_pull(self, now: float) -> None:
         """A few first contacts, and one member of each cluster whose last pulls were worth it."""
         if self._heard:  # all since the last tick at once: a restart that knows most of them finds the others
             self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
             self._heard = []
-        for peer_id in [*self._addresses][:FIRST_CONTACTS_A_TICK]:
-            self._pull(self._addresses.pop(peer_id), None, now)
+        for contact in self._contacts.take(FIRST_CONTACTS_A_TICK):
+            self._pull(contact, None, now)
         for cluster in self._clusters:
             if self._next_pull.get(cluster, 0.0) <= now:
                 self._pull_from_members(cluster, 1, now)
@@ -317,7 +342,8 @@ class Collector(Machine):
                 self.observe(Rejected(peer=self.name, at=now, about=f"cluster {cluster}: {exc}"))
                 continue
             ordinals = tuple(entry.content.ordinal for entry in entries)
-            signed.append(SignedRoster(cluster, envelope, ordinals))
+            proofs = bounded(self._proofs.get(cluster, []))
+            signed.append(SignedRoster(cluster, envelope, ordinals, proofs[: len(proofs) // 2 * 2]))
         self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
         for one in signed:
             self._enter(one)
@@ -333,7 +359,7 @@ class Collector(Machine):
             flip_probability=terms.flip_probability,
         )
         self.rosters[signed.cluster] = ClusterRoster(
-            envelope=opened.envelope, digest=opened.digest, plan=plan, members=opened.members
+            envelope=opened.envelope, digest=opened.digest, plan=plan, members=opened.members, proofs=signed.proofs
         )
         self._cluster_of.update(dict.fromkeys(opened.members, signed.cluster))
         self._ordinals.update(zip(opened.members, signed.ordinals, strict=True))
@@ -344,7 +370,7 @@ class Collector(Machine):
         if self.state is State.GATHERING:
             return Refusal("not_yet", retry=True)
         roster = self.rosters.get(message.cluster)
-        return Refusal("no_roster") if roster is None else RosterReply(roster.envelope)
+        return Refusal("no_roster") if roster is None else RosterReply(roster.envelope, roster.proofs)
 
     # -- accepting -------------------------------------------------------------------------------------------------
 

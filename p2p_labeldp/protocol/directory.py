@@ -14,7 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import MalformedMessage, ProtocolError
+from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError
+from p2p_labeldp.protocol import admission
+from p2p_labeldp.protocol.admission import MAX_ENROLMENT_BYTES
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.gossip import Entry, GossipSet, bounded, short_id, split_ids
 from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Cluster, Hash, Host, Port
@@ -31,7 +33,8 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     """Where a peer can be reached in this round, and what it seals with. Its id derives from the signing key.
 
     ``sequence`` grows with each record of a peer and is never read as a clock. The record is valid until ``expires``
-    seconds after the round's opening. ``ordinal`` is the peer's index in a study and 0 in a deployment.
+    seconds after the round's opening. ``ordinal`` is the peer's index in a study and 0 in a deployment. ``enrolment``
+    vouches for the signer in a round that asks for it, and is not looked at in any other.
     """
 
     round_id: Hash
@@ -42,6 +45,7 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     sequence: Annotated[int, Meta(ge=0)]
     expires: float
     ordinal: Annotated[int, Meta(ge=0)]
+    enrolment: Annotated[bytes, Meta(max_length=MAX_ENROLMENT_BYTES)] = b""
 
     def sort_key(self, peer_id: bytes) -> tuple[int, bytes]:
         """The order of a roster."""
@@ -63,11 +67,27 @@ def sign_record(record: PeerRecord, keys: KeyRing) -> bytes:
     return keys.sign(KIND, msgspec.msgpack.encode(record))
 
 
-def open_record(envelope: bytes, *, keys: KeyRing, round_id: bytes, expires_by: float, now: float) -> PeerEntry:
+def open_record(
+    envelope: bytes,
+    *,
+    keys: KeyRing,
+    round_id: bytes,
+    expires_by: float,
+    now: float,
+    enrolment_key: bytes | None = None,
+) -> PeerEntry:
     """Verifies a record, then decodes and judges it.
 
+    Args:
+        envelope: The signed record.
+        keys: To verify with.
+        round_id: Of the round it has to be of.
+        expires_by: The latest expiry it may claim, seconds after the opening.
+        now: Seconds after the opening.
+        enrolment_key: Id of the key that has to vouch for its signer; None where admission is open.
+
     Raises:
-        AuthenticationFailed: Not signed by the key it names.
+        AuthenticationFailed: Not signed by the key it names, or by somebody who is not admitted.
         MalformedMessage: Of another round, expired, or valid for longer than the round.
     """
     signed = keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
@@ -76,6 +96,8 @@ def open_record(envelope: bytes, *, keys: KeyRing, round_id: bytes, expires_by: 
         raise MalformedMessage("a record of another round")
     if not now < record.expires <= expires_by:
         raise MalformedMessage("a record that has expired, or claims to outlive its round")
+    if enrolment_key is not None:
+        admission.check(record.enrolment, peer_id=signed.peer_id, enrolment_key=enrolment_key, keys=keys)
     return Entry(signed.peer_id, envelope, record)
 
 
@@ -88,9 +110,19 @@ class Directory:
         keys: To verify with.
         round_id: Records of other rounds are refused.
         expires_by: The latest expiry a record may claim, seconds after the opening.
+        enrolment_key: Whose enrolment a record has to carry; None where admission is open.
     """
 
-    def __init__(self, *, cluster: int, clusters: int, keys: KeyRing, round_id: bytes, expires_by: float) -> None:
+    def __init__(
+        self,
+        *,
+        cluster: int,
+        clusters: int,
+        keys: KeyRing,
+        round_id: bytes,
+        expires_by: float,
+        enrolment_key: bytes | None = None,
+    ) -> None:
         self.cluster = cluster
         self.mates: GossipSet[PeerRecord] = GossipSet()
         self.contacts: dict[int, dict[bytes, PeerEntry]] = {}
@@ -98,6 +130,7 @@ class Directory:
         self._keys = keys
         self._round_id = round_id
         self._expires_by = expires_by
+        self._enrolment_key = enrolment_key
 
     def absorb(self, envelopes: tuple[bytes, ...], now: float) -> tuple[int, list[str]]:
         """Takes in records that somebody sent; returns how many were news for the own cluster, and what was refused."""
@@ -107,10 +140,16 @@ class Directory:
                 continue
             try:
                 entry = open_record(
-                    envelope, keys=self._keys, round_id=self._round_id, expires_by=self._expires_by, now=now
+                    envelope,
+                    keys=self._keys,
+                    round_id=self._round_id,
+                    expires_by=self._expires_by,
+                    now=now,
+                    enrolment_key=self._enrolment_key,
                 )
                 if entry.content.cluster >= self._clusters:
                     raise MalformedMessage("a record of a cluster that does not exist")
+                self._check_one_cluster(entry)
                 if entry.content.cluster == self.cluster:
                     news += self.mates.add(entry)
                 else:
@@ -118,6 +157,20 @@ class Directory:
             except ProtocolError as exc:
                 refused.append(getattr(exc, "detail", "") or str(exc))
         return news, refused
+
+    def _check_one_cluster(self, entry: PeerEntry) -> None:
+        """A peer is in one cluster for the whole round: who says two is in neither, whatever the sequence numbers."""
+        elsewhere = [c for c, known in self.contacts.items() if entry.signer in known and c != entry.content.cluster]
+        was_mate = entry.signer in self.mates and entry.content.cluster != self.cluster
+        if not elsewhere and not was_mate:
+            return
+        for cluster in elsewhere:
+            del self.contacts[cluster][entry.signer]
+            if not self.contacts[cluster]:
+                del self.contacts[cluster]
+        if was_mate or entry.content.cluster == self.cluster:
+            self.mates.strike(entry.signer)
+        raise AuthenticationFailed("records in two clusters")
 
     def _is_contact(self, envelope: bytes) -> bool:
         return any(entry.envelope == envelope for known in self.contacts.values() for entry in known.values())

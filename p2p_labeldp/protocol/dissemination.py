@@ -194,6 +194,12 @@ class Dissemination:
             self._news(now)
             self._on_news(now)
 
+    def take_proofs(self, records: tuple[bytes, ...], now: float) -> None:
+        """Takes in records that contradict each other: their signers are struck out."""
+        _, refused = self._directory.absorb(records, now)
+        for about in refused:
+            self._machine.observe(Rejected(peer=self._name, at=now, about=about))
+
     def reply_to_digest(self, message: Digest, now: float) -> Message:
         """What the asker lacks, and what is wanted of it."""
         if message.round_id != self._round_id:

@@ -117,8 +117,8 @@ class Exchange:
             )
         return self._flipped
 
-    def release(self, *, peer: Name, now: float) -> Flipped:
-        """The fact that the label is spent in this roster."""
+    def release(self, *, peer: Name, now: float, label_space: str) -> Flipped:
+        """The fact that the label is spent in this roster, as an index into the classes with that digest."""
         return Flipped(
             peer=peer,
             at=now,
@@ -127,6 +127,7 @@ class Exchange:
             flipped_label=self.flip(),
             round_id=self._roster.roster.round_id.hex(),
             roster=self._roster.digest.hex(),
+            label_space=label_space,
         )
 
     @property

@@ -8,9 +8,8 @@ from p2p_labeldp.protocol.dissemination import Dissemination
 from p2p_labeldp.protocol.joining import Joining
 from p2p_labeldp.protocol.kept import AnsweredWith, AskedFor, HeldBox
 from p2p_labeldp.protocol.messages import Answer, AnyMessage, Ask, Message, Refusal
-from p2p_labeldp.protocol.participant import Participant, State
+from p2p_labeldp.protocol.participant import ASK_TRIES, Participant, State
 
-ASK_TRIES = 4  # in the exchange phase, if nothing comes back
 ASK_SHARES = 0.5, 0.75  # of the exchange phase, between which they ask; whoever is asked should have its roster
 
 
@@ -111,8 +110,10 @@ class Exchanging:
         exchange = peer.my.exchange
         exchange.deadline()
         peer.spend(now)  # unasked too: who comes to the next round with an unspent label would tell that nobody asked
-        peer.persist(Ready(peer=peer.name, at=now, holding=exchange.holding))
-        self._declare(exchange.holding, now)
+        if peer.my.able:
+            peer.persist(Ready(peer=peer.name, at=now, holding=exchange.holding))
+            peer.my.closing.declare(holding=exchange.holding)
+        self._gossip.full_pace(now, within=max(peer.deadlines.closing - now, 0.0))
 
     def resume_closing(self, *, holding: bool, now: float) -> None:
         """Has declared itself in an earlier life, and does so in the same bytes."""
@@ -120,9 +121,5 @@ class Exchanging:
         peer.go("exchange deadline")
         peer.clear_alarm("exchange")
         peer.my.exchange.deadline()
-        self._declare(holding, now)
-
-    def _declare(self, holding: bool, now: float) -> None:
-        peer = self._peer
         peer.my.closing.declare(holding=holding)
         self._gossip.full_pace(now, within=max(peer.deadlines.closing - now, 0.0))

@@ -23,6 +23,7 @@ from p2p_labeldp.protocol.messages import (
     SHORT_ID_BYTES,
 )
 
+MAX_PROOFS = 64  # of equivocation kept for others; who strikes out more signers in one round has other troubles
 MAX_OLDER = 16  # replaced records of one signer: restarts within a round; who needs more is struck out
 
 
@@ -74,6 +75,7 @@ class GossipSet(Generic[Content]):
         self._older: dict[bytes, dict[int, bytes]] = {}  # signer -> sequence -> short id of what was replaced
         self._struck: set[bytes] = set()
         self._refused: set[bytes] = set()  # short ids of equivocating or older records: not wanted again
+        self._contradicted: dict[bytes, bytes] = {}  # short id of one of two records -> the other
         self._capacity = capacity
 
     def __len__(self) -> int:
@@ -136,16 +138,25 @@ class GossipSet(Generic[Content]):
         equivocates = said.get(entry.content.sequence, short_id(entry.envelope)) != short_id(entry.envelope)
         if not equivocates and (entry.content.sequence in said or len(said) <= MAX_OLDER):
             return
-        self._struck.add(entry.signer)
-        self._older.pop(entry.signer, None)
         self._refuse(short_id(entry.envelope))
-        self._refuse(short_id(known.envelope))
-        self._drop(known)
+        if equivocates and len(self._contradicted) < 2 * MAX_PROOFS:
+            self._contradicted[short_id(known.envelope)] = entry.envelope
+            self._contradicted[short_id(entry.envelope)] = known.envelope
+        self.strike(entry.signer)
         raise AuthenticationFailed(
             "two different records with one sequence number"
             if equivocates
             else f"more than {MAX_OLDER} records replaced"
         )
+
+    def strike(self, signer: bytes) -> None:
+        """Strikes a signer out: nothing it has said or will say counts."""
+        self._struck.add(signer)
+        self._older.pop(signer, None)
+        known = self.get(signer)
+        if known is not None:
+            self._refuse(short_id(known.envelope))
+            self._drop(known)
 
     def _drop(self, entry: Entry[Content]) -> None:
         del self._by_id[self._by_signer.pop(entry.signer)]
@@ -164,9 +175,13 @@ class GossipSet(Generic[Content]):
         return envelopes if sum(map(len, envelopes)) <= MAX_EAGER_BYTES else ()
 
     def missing_from(self, have: bytes) -> tuple[tuple[bytes, ...], bytes]:
-        """Answers a digest: the records its sender lacks (bounded), and the short ids that this set lacks."""
+        """Answers a digest: the records its sender lacks (bounded), and the short ids that this set lacks.
+
+        Who has one of two records that contradict each other gets the other one, and so strikes their signer out too.
+        """
         theirs = split_ids(have)
-        lacking = [entry.envelope for name, entry in self._by_id.items() if name not in theirs]
+        lacking = [self._contradicted[name] for name in sorted(theirs & self._contradicted.keys())]
+        lacking += [entry.envelope for name, entry in self._by_id.items() if name not in theirs]
         wanted = b"".join(sorted(theirs - self._by_id.keys() - self._refused))
         return bounded(lacking), wanted
 

@@ -95,6 +95,7 @@ class Joining:
             peer.mistrust(exc, now)
             peer.end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
+        self._gossip.take_proofs(reply.proofs, now)
         self._try_to_commit(now)
         if peer.state is State.COMMITTING:
             self._gossip.complete_roster = True

@@ -114,11 +114,12 @@ class Heard(Fact, frozen=True, kw_only=True, tag=True):
 
 
 class SignedRoster(msgspec.Struct, frozen=True, array_like=True):
-    """A roster as the learner signed it, and the ordinals of its members, in order."""
+    """A roster as the learner signed it, the ordinals of its members, in order, and the proofs that go with it."""
 
     cluster: int
     envelope: bytes
     ordinals: tuple[int, ...]
+    proofs: tuple[bytes, ...]
 
 
 class Rostered(Fact, frozen=True, kw_only=True, tag=True):

@@ -9,6 +9,7 @@ and what was flipped cannot disagree.
     the same round and roster           the same flipped value again: a restart costs nothing
     another roster or round             refused; if the peer allows it, the same flipped value once more
     ... at another flip probability     refused always: two thresholds on one label compose to more than either
+    ... in another label space          refused always: the same secret, whatever its classes are called
 
 Allowing another roster costs the local epsilon: the flipped label stays one, but nothing less is claimed for what two
 rosters tell of it together.
@@ -36,8 +37,16 @@ class Ledger:
         for release in releases:
             self._releases.setdefault(release.label_id, []).append(release)
 
-    def against_round(self, label_id: str, *, round_id: bytes) -> str | None:
-        """Why this label can't be in that round, if so; known before there is a roster."""
+    def against_round(self, label_id: str, *, round_id: bytes, label_space: str) -> str | None:
+        """Why this label can't be in that round, if so; known before there is a roster.
+
+        Args:
+            label_id: Names the label.
+            round_id: Of the round.
+            label_space: Digest of its label space.
+        """
+        if (why := self._against_label_space(label_id, label_space)) is not None:
+            return why
         if self._another_roster or all(r.round_id == round_id.hex() for r in self._of(label_id)):
             return None
         return f"label spent: {label_id[:64]!r} has left in another round"
@@ -77,7 +86,9 @@ class Ledger:
             LabelAlreadyReleased: It may not leave again. Nothing is recorded.
         """
         at = {"round_id": bytes.fromhex(release.round_id), "roster": bytes.fromhex(release.roster)}
-        why = self.against_roster(release.label_id, flip_probability=release.flip_probability, **at)
+        why = self._against_label_space(release.label_id, release.label_space) or self.against_roster(
+            release.label_id, flip_probability=release.flip_probability, **at
+        )
         if why is not None:
             raise LabelAlreadyReleased(why)
         if self.flipped(release.label_id) not in (None, release.flipped_label):
@@ -86,6 +97,11 @@ class Ledger:
             return False
         self._releases.setdefault(release.label_id, []).append(release)
         return True
+
+    def _against_label_space(self, label_id: str, label_space: str) -> str | None:
+        if all(release.label_space == label_space for release in self._of(label_id)):
+            return None
+        return f"label spent: {label_id[:64]!r} has left in another label space"
 
     def _of(self, label_id: str) -> list[Flipped]:
         return self._releases.get(label_id, [])

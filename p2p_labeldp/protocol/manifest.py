@@ -18,6 +18,7 @@ from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
 from p2p_labeldp.labels import MAX_CLASSES, LabelSpace
+from p2p_labeldp.protocol.admission import Admission
 from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, Hash
 from p2p_labeldp.protocol.wire import decode_payload
 
@@ -45,7 +46,8 @@ class Deadlines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is signed. The class list stands as text; ``clustering`` is the public scaler, centroids and their clusters.
 
-    ``opened`` (unix seconds) and ``nonce`` make two rounds with the same settings two rounds.
+    ``opened`` (unix seconds) and ``nonce`` make two rounds with the same settings two rounds. With ``admission`` by
+    allowlist ``enrolment_key`` is the id of the key that vouches for peers.
     """
 
     classes: Annotated[tuple[str, ...], Meta(min_length=2, max_length=MAX_CLASSES)]
@@ -60,7 +62,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     study: bool
     opened: float
     nonce: Annotated[bytes, Meta(min_length=16, max_length=16)]
-    admission: str = "open"
+    admission: Admission = Admission.OPEN
+    enrolment_key: Hash | None = None
 
     def __post_init__(self) -> None:
         if (self.target_epsilon is None) == (self.flip_probability is None):
@@ -69,6 +72,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ConfigurationError(f"{self.target_epsilon} given; more than 0 is needed", field="target_epsilon")
         if self.flip_probability is not None and not 0 <= self.flip_probability <= 0.5:
             raise ConfigurationError(f"{self.flip_probability} given; 0 to 0.5 is possible", field="flip_probability")
+        if (self.admission is Admission.ALLOWLIST) != (self.enrolment_key is not None):
+            raise ConfigurationError("an enrolment key goes with an allowlist, and only there", field="admission")
 
 
 _decoder = msgspec.msgpack.Decoder(Manifest)

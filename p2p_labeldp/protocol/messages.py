@@ -37,7 +37,9 @@ ShortIds = Annotated[bytes, Meta(max_length=SHORT_ID_BYTES * MAX_CLUSTER_SIZE)]
 RecordBytes = Annotated[bytes, Meta(max_length=MAX_RECORD_BYTES)]
 Records = Annotated[tuple[RecordBytes, ...], Meta(max_length=MAX_OFFER_RECORDS)]
 Envelope = Annotated[bytes, Meta(max_length=MAX_ENVELOPE_BYTES)]
-Host = Annotated[str, Meta(min_length=1, max_length=253)]  # a DNS name's longest text form
+# A name or an address as URLs have it, up to a DNS name's longest text form. What else it has to be is found out by
+# whoever connects; here it is kept out of logs and tables.
+Host = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"\A[a-z0-9_.:-]+\Z")]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Seconds = Annotated[float, Meta(ge=0, le=1e9)]  # a NaN or an infinity would stop the clock of whoever believes it
 Cluster = Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -108,9 +110,10 @@ class GetRoster(Message, frozen=True, tag="roster?"):
 
 
 class RosterReply(Message, frozen=True, tag="roster"):
-    """The signed roster."""
+    """The signed roster; and of peers left out of it for equivocation the records, in pairs, that prove it."""
 
     roster: Envelope
+    proofs: Records = ()
 
 
 class Ask(Message, frozen=True, tag="ask"):

@@ -36,6 +36,8 @@ from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
+ASK_TRIES = 4  # in the exchange phase, if nothing comes back
+
 
 class State(Enum):
     """Where a peer stands in the round."""
@@ -65,6 +67,7 @@ class Part:
     roster: OpenedRoster
     exchange: Exchange
     closing: Closing
+    able: bool  # to answer throughout: whoever was told to ask again has had the time to
     report: Report | None = None
     last_failure: Reason = Reason.MATE_TIMEOUT
 
@@ -83,6 +86,7 @@ class Participant(Machine):
         study: Whether this peer takes part in studies, and in nothing else.
         policy: The peer's limits.
         ledger: What has left of its labels before.
+        enrolment_key: Whose word a record needs to be taken in; None: nobody's.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Participant(Machine):
         study: bool,
         policy: Policy,
         ledger: Ledger,
+        enrolment_key: bytes | None = None,
     ) -> None:
         super().__init__()
         self.state = State.JOINING
@@ -122,6 +127,7 @@ class Participant(Machine):
             keys=keys,
             round_id=opened.round_id,
             expires_by=self.deadlines.report,
+            enrolment_key=enrolment_key,
         )
 
     @property
@@ -167,9 +173,14 @@ class Participant(Machine):
         """States that somebody sent what it should not have."""
         self.observe(Rejected(peer=self.name, at=now, about=getattr(exc, "detail", "") or str(exc)))
 
+    @property
+    def repeat_seconds(self) -> float:
+        """Within this time a request that failed is made again."""
+        return min(self.period, (self.deadlines.exchange - self.deadlines.join) / ASK_TRIES)
+
     def again(self, alarm: str, now: float, until: float) -> None:
         """Tries a failed request again soon, as long as its phase lasts."""
-        at = now + self.period * (0.25 + 0.5 * self.rng.random())
+        at = now + self.repeat_seconds * (0.25 + 0.5 * self.rng.random())
         if at < until:
             self.set_alarm(alarm, at)
 
@@ -177,6 +188,11 @@ class Participant(Machine):
         """The name of a mate in facts."""
         entry = self.directory.find(peer_id)
         return entry.content.ordinal if self.study and entry is not None else peer_id.hex()
+
+    def spent_elsewhere(self) -> str | None:
+        """Why the label may not leave in this round, if it may not."""
+        round_id, label_space = self.opened.round_id, self.opened.label_space.digest
+        return self.ledger.against_round(self.example.label_id, round_id=round_id, label_space=label_space)
 
     def place_of(self, accepted: OpenedRoster) -> dict[str, bytes]:
         """Where a label leaves, as the ledger has it."""
@@ -187,6 +203,6 @@ class Participant(Machine):
         accepted = self.my.roster
         if self.ledger.holds(self.example.label_id, **self.place_of(accepted)):
             return
-        release = self.my.exchange.release(peer=self.name, now=now)
+        release = self.my.exchange.release(peer=self.name, now=now, label_space=self.opened.label_space.digest)
         self.ledger.enter(release)
         self.persist(release)

@@ -13,7 +13,7 @@ from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import ConfigurationError, LocalProtocolError
 from p2p_labeldp.facts import Fact, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
-from p2p_labeldp.protocol import dissemination, restoring, roster
+from p2p_labeldp.protocol import admission, dissemination, restoring, roster
 from p2p_labeldp.protocol.closing import Closing
 from p2p_labeldp.protocol.directory import PeerRecord, address_of, sign_record
 from p2p_labeldp.protocol.dissemination import Dissemination
@@ -56,6 +56,7 @@ class Peer(Participant):
         policy: The peer's limits; label space and learner are pinned in it if it names none.
         ledger: What has left of its labels before; empty if not given.
         past: Its last round, if it kept a log.
+        enrolment: What the enrolment key signed for this peer, for a round that admits by one.
 
     Raises:
         ConfigurationError: The label is none of the peer's own label space, or the peer died in a round with another
@@ -80,6 +81,7 @@ class Peer(Participant):
         policy: Policy | None = None,
         ledger: Ledger | None = None,
         past: Past | None = None,
+        enrolment: bytes = b"",
     ) -> None:
         pinned = (policy or Policy()).pinned(classes=label_space.classes, learner=learner.peer_id)
         self._unwilling = disagreement(opened, policy=pinned, dimension=len(example.features), study=study)
@@ -87,6 +89,8 @@ class Peer(Participant):
             raise ConfigurationError(f"not one of the {len(label_space)} classes of the label space", field="label")
         if past is not None and past.unfinished and past.joined.label_id != example.label_id:
             raise past.of_another_label(example.label_id)
+        enrolment_key = None if self._unwilling else opened.manifest.enrolment_key
+        self._not_admitted = admission.why_not(enrolment, peer_id=keys.peer_id, enrolment_key=enrolment_key, keys=keys)
         super().__init__(
             opened=opened,
             example=example,
@@ -98,8 +102,10 @@ class Peer(Participant):
             study=study,
             policy=pinned,
             ledger=Ledger() if ledger is None else ledger,
+            enrolment_key=None if self._not_admitted else enrolment_key,  # who is not admitted takes no record in
         )
         self._past = past
+        self._label_space = label_space
         self._address = address
         if past is not None:
             host, port = address.host, address.port
@@ -113,6 +119,7 @@ class Peer(Participant):
             sequence=sequence,
             expires=self.deadlines.report,
             ordinal=ordinal,
+            enrolment=enrolment,
         )
         self._sequence = sequence
         self._own = own = sign_record(record, keys)
@@ -172,7 +179,9 @@ class Peer(Participant):
             self._abandon(past)
         if self._unwilling is not None:
             self.refuse(Reason.POLICY, self._unwilling, now)
-        elif (spent := self.ledger.against_round(self.example.label_id, round_id=self.opened.round_id)) is not None:
+        elif self._not_admitted is not None:
+            self.refuse(Reason.NOT_ADMITTED, self._not_admitted, now)
+        elif (spent := self.spent_elsewhere()) is not None:
             self.refuse(Reason.LABEL_SPENT, spent, now)
         elif now > d.join - NEWCOMER_PERIODS * self.period:
             self.end(Outcome.LATE, None, now)
@@ -250,7 +259,7 @@ class Peer(Participant):
 
     def _commit(self, accepted: OpenedRoster, now: float) -> None:
         self.go("roster accepted")
-        self._take_part(accepted)
+        self._take_part(accepted, now)
         self.persist(
             CommittedTo(
                 peer=self.name,
@@ -263,7 +272,7 @@ class Peer(Participant):
         )
         self._exchanging.begin(now)
 
-    def _take_part(self, accepted: OpenedRoster) -> None:
+    def _take_part(self, accepted: OpenedRoster, since: float) -> None:
         exchange = Exchange(
             roster=accepted,
             example=self.example,
@@ -273,7 +282,12 @@ class Peer(Participant):
             round_key=self.opened.manifest.round_key,
             flipped=self.ledger.flipped(self.example.label_id),
         )
-        self.part = Part(roster=accepted, exchange=exchange, closing=Closing(roster=accepted, keys=self.keys))
+        self.part = Part(
+            roster=accepted,
+            exchange=exchange,
+            closing=Closing(roster=accepted, keys=self.keys),
+            able=since <= self.deadlines.exchange - self.repeat_seconds,
+        )
         self._gossip.closing = self.part.closing
 
     # -- after a restart -------------------------------------------------------------------------------------------
@@ -283,7 +297,7 @@ class Peer(Participant):
             past,
             name=self.name,
             example=self.example,
-            num_classes=len(self.opened.label_space),
+            label_space=self._label_space,
             keys=self.keys,
             randomness=self.randomness,
             ledger=self.ledger,
@@ -319,7 +333,7 @@ class Peer(Participant):
         self.directory.absorb(committed.records, 0.0)
         accepted = roster.reopen(committed.roster, keys=self.keys)
         self.state = State.EXCHANGING
-        self._take_part(accepted)
+        self._take_part(accepted, committed.at)
         self.my.exchange.resume(
             mate=None if past.asked is None else past.asked.mate_id,
             box=None if past.held is None else past.held.box,

@@ -37,6 +37,8 @@ class Policy:
         minimum_size: Least cluster, of the manifest's own minimum and of the roster.
         classes: The label space the peer expects, in order.
         learner: Id of the learner it expects, 32 bytes.
+        enrolment_key: Id of the enrolment key it expects, 32 bytes; a round has to admit by this key, or by none if
+            none is given.
 
     Raises:
         ConfigurationError: A limit below zero or not finite, or one on a coalition without its number of mates.
@@ -49,6 +51,7 @@ class Policy:
     minimum_size: int = DEFAULT_MINIMUM_SIZE
     classes: tuple[str, ...] | None = None
     learner: bytes | None = None
+    enrolment_key: bytes | None = None
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "local_epsilon", "colluder_epsilon"):
@@ -82,6 +85,8 @@ class Policy:
             return _difference(theirs, self.classes)
         if opened.manifest.minimum_size < self.minimum_size:
             return f"policy: minimum size {opened.manifest.minimum_size} below {self.minimum_size}"
+        if opened.manifest.enrolment_key != self.enrolment_key:
+            return f"policy: {_admits(opened.manifest.enrolment_key)} instead of {_admits(self.enrolment_key)}"
         return None
 
     def against_roster(
@@ -98,6 +103,10 @@ class Policy:
                 then bounded by the local epsilon alone, so that is what every limit is held against.
         """
         return _against_roster(self, size, holding_minimum, flip_probability, num_classes, again)
+
+
+def _admits(enrolment_key: bytes | None) -> str:
+    return "open admission" if enrolment_key is None else f"admission by enrolment key {enrolment_key.hex()}"
 
 
 def _difference(theirs: tuple[str, ...], ours: tuple[str, ...]) -> str:

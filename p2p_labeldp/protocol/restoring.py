@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Ended, Fact, Name, Outcome, Ready, Reason
-from p2p_labeldp.labels import Example
+from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import roster
 from p2p_labeldp.protocol.exchange import Exchange
 from p2p_labeldp.protocol.kept import (
@@ -133,7 +133,7 @@ def abandon(
     *,
     name: Name,
     example: Example,
-    num_classes: int,
+    label_space: LabelSpace,
     keys: KeyRing,
     randomness: Randomness,
     ledger: Ledger,
@@ -151,13 +151,13 @@ def abandon(
             exchange = Exchange(
                 roster=accepted,
                 example=example,
-                num_classes=num_classes,
+                num_classes=len(label_space),
                 keys=keys,
                 randomness=randomness,
                 round_key=b"",
                 flipped=ledger.flipped(example.label_id),
             )
-            release = exchange.release(peer=name, now=past.committed.at)
+            release = exchange.release(peer=name, now=past.committed.at, label_space=label_space.digest)
             ledger.enter(release)
             facts.append(release)
     facts.append(Abandoned(peer=name, round_id=past.joined.round_id))

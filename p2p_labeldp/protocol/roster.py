@@ -16,7 +16,15 @@ from msgspec import Meta
 
 from p2p_labeldp.accounting import planning
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import AuthenticationFailed, ClusterTooSmall, MalformedMessage, PrivacyError, RosterMismatch
+from p2p_labeldp.errors import (
+    AuthenticationFailed,
+    ClusterTooSmall,
+    MalformedMessage,
+    PrivacyError,
+    RosterMismatch,
+    UnsupportedComposition,
+)
+from p2p_labeldp.mechanisms import randomized_response
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import DIGEST_BYTES, MAX_CLUSTER_SIZE, MAX_ENVELOPE_BYTES, Cluster, Hash
 from p2p_labeldp.protocol.wire import decode_payload
@@ -58,8 +66,14 @@ class OpenedRoster:
 def make(
     opened: OpenedManifest, *, cluster: int, members: list[bytes], keys: KeyRing
 ) -> tuple[bytes, planning.RosterPlan]:
-    """Plans and signs the roster of one cluster; ``members`` sorted by (ordinal, id)."""
+    """Plans and signs the roster of one cluster; ``members`` sorted by (ordinal, id).
+
+    Raises:
+        UnsupportedComposition: A target epsilon for more than two classes.
+        ClusterTooSmall: A cluster of one.
+    """
     terms = opened.manifest
+    _check_classes(opened)
     plan = plan_for(len(members), terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
     roster = Roster(
         round_id=opened.round_id,
@@ -126,9 +140,11 @@ def check_guarantee(roster: Roster, size: int, opened: OpenedManifest) -> None:
     """Recomputes what the roster claims, from its size and flip alone.
 
     Raises:
+        UnsupportedComposition: A target epsilon for more than two classes.
         ClusterTooSmall: Fewer members than the manifest's minimum.
         PrivacyError: Another delta or holding minimum than the size gives, or a flip too small for the target.
     """
+    _check_classes(opened)
     terms = opened.manifest
     if size < terms.minimum_size:
         raise ClusterTooSmall(f"{size} members; the round needs {terms.minimum_size}")
@@ -143,6 +159,15 @@ def check_guarantee(roster: Roster, size: int, opened: OpenedManifest) -> None:
         assert terms.target_epsilon is not None
         if not fits(size, roster.holding_minimum, roster.flip_probability, terms.target_epsilon):
             raise PrivacyError("the roster's flip probability is too small for the target epsilon")
+
+
+def _check_classes(opened: OpenedManifest) -> None:
+    """Planning knows rosters of two classes. A flip that the manifest fixes claims no epsilon, so it may have more."""
+    classes = len(opened.label_space)
+    if opened.manifest.target_epsilon is not None and classes > randomized_response.MIN_CLASSES:
+        raise UnsupportedComposition(
+            f"a target epsilon for {classes} classes: rosters are accounted for {randomized_response.MIN_CLASSES}"
+        )
 
 
 @lru_cache(maxsize=4096)

@@ -100,7 +100,7 @@ def test_show_says_all_of_it_in_words_and_as_an_object(made, capsys):
 
 def test_what_a_signer_wrote_moves_no_terminal(made, capsys):
     directory, _, _ = made
-    file = signed(directory, key=None, admission="open\x1b[2J", classes=("a\x1b[2J", "b"))
+    file = signed(directory, key=None, classes=("a\x1b[2J", "b"))
     assert main(["manifest", "show", file]) == 0
     assert "\x1b" not in capsys.readouterr().out
 

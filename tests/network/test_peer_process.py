@@ -26,6 +26,7 @@ from p2p_labeldp.network.peer_process import run_peers
 from p2p_labeldp.network.store import Store, open_beside
 from p2p_labeldp.network.study import Terms
 from p2p_labeldp.protocol import manifest as manifests
+from p2p_labeldp.protocol.admission import enrol
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import Deadlines
@@ -33,8 +34,9 @@ from p2p_labeldp.protocol.policy import Policy
 
 pytestmark = pytest.mark.processes
 
-LEARNER = Keys(b"L" * 32)
+LEARNER, ENROLMENT = Keys(b"L" * 32), Keys(b"E" * 32)
 REPORTED, SPENT = (Outcome.REPORTED, None), (Outcome.REFUSED, Reason.LABEL_SPENT)
+NOT_ADMITTED, TOO_SMALL = (Outcome.REFUSED, Reason.NOT_ADMITTED), (Outcome.ABSTAINED, Reason.CLUSTER_TOO_SMALL)
 POLICY, SKEW = (Outcome.REFUSED, Reason.POLICY), (Outcome.FAILED, Reason.CLOCK_SKEW)
 
 
@@ -54,8 +56,8 @@ def terms(**changes):
     return Terms(**{**values, **changes})
 
 
-def parties(directory, ports, learner, *, keep, policy=None, label=0, **terms):
-    """Three deployed peers; with a state on disk if ``keep`` is given."""
+def parties(directory, ports, learner, *, keep, policy=None, label=0, enrolled=(), **terms):
+    """Three deployed peers; with a state on disk if ``keep`` is given. Those ``enrolled`` bring an enrolment."""
     found, coins = [], [randomness.Secret(bytes([i]) * 32) for i in range(3)]
     rings = [Keys(one.identity()) for one in coins]
     everyone = [Address(ring.peer_id, "127.0.0.1", port) for ring, port in zip(rings, ports, strict=True)]
@@ -76,6 +78,7 @@ def parties(directory, ports, learner, *, keep, policy=None, label=0, **terms):
                 sequence=time.time_ns() // 1_000_000,
                 policy=policy,
                 store=store,
+                enrolment=enrol(ring.peer_id, ENROLMENT) if i in enrolled else b"",
             )
         )
     return found
@@ -180,6 +183,23 @@ async def test_peers_refuse_a_manifest_with_a_minimum_of_two_and_leave_no_record
     assert collected.rosters == ()
     abouts = {fact.about for fact in facts if isinstance(fact, Rejected) and fact.peer != "learner"}
     assert "policy: minimum size 2 below 3" in abouts
+
+
+@pytest.mark.parametrize(
+    ("enrolled", "expected"),
+    [((0, 1, 2), [REPORTED] * 3), ((0, 1), [NOT_ADMITTED, TOO_SMALL, TOO_SMALL])],
+    ids=["everybody is enrolled", "one is not"],
+)
+async def test_a_round_by_allowlist_takes_in_whom_its_key_vouches_for(tmp_path, enrolled, expected):
+    ends, _, collected = await play(
+        tmp_path,
+        round_terms=terms(enrolment_key=ENROLMENT.peer_id),
+        keep=None,
+        policy=Policy(enrolment_key=ENROLMENT.peer_id),
+        enrolled=enrolled,
+    )
+    assert sorted(ends, key=str, reverse=True) == sorted(expected, key=str, reverse=True)
+    assert [roster.size for roster in collected.rosters] == [len(enrolled)]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def release(*, roster=A, round_id=A, flip=0.1, value=1, label_id="label", at=20.
         flipped_label=value,
         round_id=round_id.hex(),
         roster=roster.hex(),
+        label_space="ab",
     )
 
 
@@ -57,7 +58,9 @@ def test_a_release_survives_a_restart_to_the_last_bit(open_store):
     assert ledger.flipped("label") == 1
     assert ledger.against_roster("label", round_id=A, roster=A, flip_probability=0.1 + 0.2) is None
     assert ledger.against_roster("label", round_id=A, roster=A, flip_probability=0.3) is not None
-    assert ledger.against_round("label", round_id=B) is not None
+    assert ledger.against_round("label", round_id=B, label_space="ab") is not None
+    assert ledger.against_round("label", round_id=A, label_space="ab") is None
+    assert ledger.against_round("label", round_id=A, label_space="cd") is not None
     assert ledger.flipped("another") is None
     assert not ledger.enter(written)
 
@@ -178,7 +181,7 @@ def anothers(path):
     [
         (garbage, "is no state of a peer"),
         (another_programs, "another program's"),
-        (newer, "has version 99; this program reads 2"),
+        (newer, "has version 99; this program reads 3"),
         (anothers, f"is the state of peer {OTHER[:16]}"),
         (Path.mkdir, "can't be opened"),
     ],

@@ -52,9 +52,12 @@ class Scene:
         joins: Ordinal -> seconds after the opening; within the first second if not given.
         tamper: Function of the machine that replied, message, sender and reply: what arrives instead of the reply.
         nonce: Another one makes another round of the same study.
+        own: Function of ordinal and party: what that peer brings instead.
+        made: Function of ordinal and machine, called before it starts: what is done to a peer that does not play fair.
     """
 
-    def __init__(self, study, *, deaf=None, joins=None, tamper=None, nonce=bytes(16)):
+    def __init__(self, study, *, deaf=None, joins=None, tamper=None, nonce=bytes(16), own=None, made=None):
+        self._own, self._made = own or (lambda _, party: party), made or (lambda *_: None)
         self.tamper = tamper
         self.study = study
         self.traffic = []  # (when, sender, receiver, message, reply)
@@ -90,7 +93,9 @@ class Scene:
         self.network.add(watched, address)
 
     def _join(self, ordinal, spec):
-        peer = self.peers[ordinal] = of_study(spec, self.rings[ordinal]).peer(self.collector.opened)
+        party = self._own(ordinal, of_study(spec, self.rings[ordinal]))
+        peer = self.peers[ordinal] = party.peer(self.collector.opened)
+        self._made(ordinal, peer)
         me = Where(self.ids[ordinal], spec.host, spec.port).address()
         self.collector.receive(GetManifest(spec.host, spec.port), me.peer_id, self.network.now)
         self._add(peer, me, self.deaf.get(ordinal, lambda _: False))

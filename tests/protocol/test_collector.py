@@ -106,9 +106,11 @@ def test_who_asks_for_the_manifest_is_asked_for_records():
     for i in range(1, FIRST_CONTACTS_A_TICK + 4):
         hand.receive(GetManifest(f"peer-{i}", 7000), keys(i).peer_id, 0.1)
     hand.run(1.0)
-    assert [send.to for send in hand.sent(Digest)] == [address(i) for i in range(1, FIRST_CONTACTS_A_TICK + 1)]
+    assert len({send.to for send in hand.sent(Digest)}) == FIRST_CONTACTS_A_TICK
     hand.run(2.0)
-    assert len(hand.sent(Digest)) == FIRST_CONTACTS_A_TICK + 3
+    assert sorted(send.to.host for send in hand.sent(Digest)) == sorted(
+        f"peer-{i}" for i in range(1, FIRST_CONTACTS_A_TICK + 4)
+    )
     assert all(send.message.records == () for send in hand.sent(Digest))
 
 

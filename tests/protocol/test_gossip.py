@@ -193,7 +193,33 @@ def test_a_digest_of_half_an_id_is_malformed():
 def test_what_was_refused_is_not_wanted_again():
     found = merged([entry(1), entry(1, 0, 1)])
     ids = short_id(entry(1).envelope) + short_id(entry(2).envelope)
-    assert found.missing_from(ids) == ((), short_id(entry(2).envelope))
+    assert found.missing_from(ids) == ((entry(1, 0, 1).envelope,), short_id(entry(2).envelope))
+
+
+def test_who_has_one_of_two_contradicting_records_gets_the_other_and_nobody_else_does():
+    found = merged([entry(1), entry(1, 0, 1), entry(2)])
+    for has, gets in ((entry(1), entry(1, 0, 1)), (entry(1, 0, 1), entry(1))):
+        other = merged([has])
+        offered, _ = found.missing_from(other.have())
+        assert set(offered) == {gets.envelope, entry(2).envelope}
+        merged([gets], into=other)
+        assert says(other) == {}
+    assert found.missing_from(b"")[0] == (entry(2).envelope,)
+
+
+def test_proofs_are_bounded(monkeypatch):
+    monkeypatch.setattr(gossip, "MAX_PROOFS", 3)
+    found = merged([entry(s, 0, v) for s in range(9) for v in (0, 1)])
+    assert says(found) == {}
+    assert len(found._contradicted) == 6
+
+
+def test_a_signer_that_is_struck_out_is_gone_and_stays_so():
+    found = merged([entry(1), entry(2)])
+    found.strike(entry(1).signer)
+    found.strike(entry(3).signer)
+    merged([entry(1), entry(1, 1), entry(3), entry(4)], into=found)
+    assert says(found) == {entry(s).signer: entry(s).envelope for s in (2, 4)}
 
 
 def test_an_offer_is_bounded_in_records_and_in_bytes():

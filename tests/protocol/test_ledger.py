@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from p2p_labeldp.errors import LabelAlreadyReleased
 from p2p_labeldp.facts import Answered, Asked, Flipped, Outcome, Reason, Rejected
+from p2p_labeldp.labels import LabelSpace
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.effects import Persist
 from p2p_labeldp.protocol.exchange import answer_info
@@ -52,6 +53,7 @@ def release(*, opened=OPENED, envelope=None, flipped=1, label_id="1", **changes)
         "flipped_label": flipped,
         "round_id": opened.round_id.hex(),
         "roster": accepted.digest.hex(),
+        "label_space": opened.label_space.digest,
     }
     return Flipped(**{**values, **changes})
 
@@ -130,6 +132,28 @@ def test_a_spent_label_takes_no_part_in_another_round():
     assert zero.label_is_untouched
     for control in (None, Ledger(), Ledger([release(label_id="another")]), Ledger([release()], another_roster=True)):
         assert start(opened=OTHER, ledger=control).machine.state is State.JOINING
+
+
+@pytest.mark.parametrize("classes", [("yes", "no"), ("no", "yes", "perhaps"), ("noyes", "")])
+@pytest.mark.parametrize("another_roster", [False, True])
+def test_a_label_that_has_left_under_another_label_space_is_the_same_secret(classes, another_roster):
+    released = release(label_space=LabelSpace(classes=classes).digest)
+    ledger = Ledger([released], another_roster=another_roster)
+    hand = start(ledger=ledger)
+    assert hand.end == SPENT
+    assert [fact.about for fact in hand.facts(Rejected)] == ["label spent: '1' has left in another label space"]
+    with pytest.raises(LabelAlreadyReleased, match="label space"):
+        ledger.enter(release())
+    for control in (Ledger([release()]), Ledger([release(label_space=released.label_space, label_id="another")])):
+        assert start(ledger=control).machine.state is State.JOINING
+
+
+def test_with_the_label_space_not_looked_at_the_same_label_leaves_again(monkeypatch):
+    """The control."""
+    monkeypatch.setattr(Ledger, "_against_label_space", lambda *_: None)
+    ledger = Ledger([release(label_space=LabelSpace(classes=("yes", "no")).digest)])
+    hand = given(roster(), hand=gathered(ledger=ledger))
+    assert asked(hand) == 1  # the index of "no" there, and of "yes" here
 
 
 def test_another_learner_is_another_round():

@@ -6,8 +6,16 @@ import msgspec
 import pytest
 
 from p2p_labeldp.accounting import planning
-from p2p_labeldp.errors import AuthenticationFailed, ClusterTooSmall, MalformedMessage, PrivacyError, RosterMismatch
-from p2p_labeldp.facts import Committed, Ended, Gathered, Outcome, Reason
+from p2p_labeldp.errors import (
+    AuthenticationFailed,
+    ClusterTooSmall,
+    MalformedMessage,
+    PrivacyError,
+    RosterMismatch,
+    UnsupportedComposition,
+)
+from p2p_labeldp.facts import Committed, Ended, Gathered, Outcome, Reason, Rejected
+from p2p_labeldp.labels import LabelSpace
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.messages import Ask, Digest, GetRoster, Refusal, RosterReply
 from p2p_labeldp.protocol.peer import State
@@ -262,3 +270,27 @@ def test_a_committed_peer_is_not_moved_by_another_roster():
     assert hand.machine.state is State.EXCHANGING
     assert len(hand.sent(GetRoster)) == 1
     assert hand.machine.opened is OPENED
+
+
+def test_a_target_for_more_than_two_classes_is_refused_by_learner_and_peer_and_a_fixed_flip_is_not():
+    """Planning knows rosters of two classes: the flip it would sign for three is too small."""
+    three = ("no", "yes", "perhaps")
+    opened = open_round(classes=three)
+    with pytest.raises(UnsupportedComposition, match="3 classes"):
+        rosters.make(opened, cluster=0, members=list(ids(MEMBERS)), keys=LEARNER)
+    hand = given(roster(opened=opened), opened=opened, label_space=LabelSpace(classes=three))
+    assert hand.end == POLICY
+    assert "a target epsilon for 3 classes" in hand.facts(Rejected)[-1].about
+    assert hand.label_is_untouched
+    fixed = open_round(classes=three, target_epsilon=None, flip_probability=0.3)
+    hand = given(roster(opened=fixed), opened=fixed, label_space=LabelSpace(classes=three))
+    assert hand.machine.state is State.EXCHANGING
+
+
+def test_with_classes_not_counted_a_roster_of_three_classes_would_pass(monkeypatch):
+    """The control."""
+    monkeypatch.setattr(rosters, "_check_classes", lambda _: None)
+    three = ("no", "yes", "perhaps")
+    opened = open_round(classes=three)
+    hand = given(roster(opened=opened), opened=opened, label_space=LabelSpace(classes=three))
+    assert hand.machine.state is State.EXCHANGING

@@ -44,7 +44,7 @@ TOPIC = st.sampled_from(Topic)
 BLOB = st.binary(max_size=500)
 
 MESSAGES = {
-    GetManifest: st.builds(GetManifest, st.text(min_size=1, max_size=253), st.integers(1, 65535)),
+    GetManifest: st.builds(GetManifest, st.from_regex(r"\A[a-z0-9_.:-]{1,253}\Z"), st.integers(1, 65535)),
     ManifestReply: st.builds(ManifestReply, BLOB, st.floats(0, 1e9)),
     Digest: st.builds(Digest, HASH, TOPIC, CLUSTER, IDS, RECORDS),
     Offer: st.builds(Offer, RECORDS, IDS),
@@ -131,6 +131,7 @@ def test_deep_nesting_is_malformed():
         (GetManifest("h", 1), GetManifest("h", 0)),
         (GetManifest("h", 65535), GetManifest("h", 65536)),
         (GetManifest("h", 1), GetManifest("", 1)),
+        *((GetManifest("fe80::1", 1), GetManifest(host, 1)) for host in ("a b", "h\n", "\x1b[2J", "H", "h/..", "ä")),
         (ManifestReply(b"", 0.0), ManifestReply(b"", float("nan"))),
         (ManifestReply(b"", 1e9), ManifestReply(b"", float("inf"))),
         (ManifestReply(b"", 0.0), ManifestReply(b"", -1.0)),
