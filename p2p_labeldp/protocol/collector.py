@@ -20,7 +20,7 @@ from enum import Enum, auto
 from p2p_labeldp.accounting.planning import RosterPlan
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import LabelDPError, ProtocolError
-from p2p_labeldp.facts import Accepted, Name, Rejected
+from p2p_labeldp.facts import SHORT_ID, Accepted, Listed, Name, Opened, Rejected, Signed
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
@@ -131,6 +131,7 @@ class Collector(Machine):
 
     def start(self, now: float) -> None:
         """Opens the round."""
+        self.observe(Opened(peer=self.name, at=now, id=self._keys.peer_id.hex()[:SHORT_ID]))
         d = self._deadlines
         self.set_alarm("pull", now + self._period)
         self.set_alarm("final pull", d.join - self._period / 2)
@@ -245,7 +246,23 @@ class Collector(Machine):
                 envelope=envelope, digest=opened.digest, plan=plan, members=opened.members
             )
             self._cluster_of.update(dict.fromkeys(opened.members, cluster))
+            self.observe(
+                Signed(
+                    peer=self.name,
+                    at=now,
+                    cluster=cluster,
+                    size=len(members),
+                    flip_probability=plan.flip_probability,
+                    delta=plan.delta,
+                    holding_minimum=plan.holding_minimum,
+                )
+            )
+            for member in opened.members:
+                self.observe(Listed(peer=self._name_of(member), at=now, cluster=cluster))
         self.state = State.ROSTERED
+
+    def _name_of(self, peer_id: bytes) -> Name:
+        return self.ordinal_of(peer_id) if self.opened.manifest.study else peer_id.hex()
 
     def ordinal_of(self, peer_id: bytes) -> int:
         """The ordinal in the record of a rostered peer."""
@@ -289,8 +306,7 @@ class Collector(Machine):
             )
         except ProtocolError:
             return self._reject("bad_box", sender, now)
-        ordinal = self.ordinal_of(sender)
-        name: Name = ordinal if self.opened.manifest.study else sender.hex()
+        ordinal, name = self.ordinal_of(sender), self._name_of(sender)
         self.reports[sender] = AcceptedReport(
             reporter=sender, ordinal=ordinal, cluster=cluster, features=content.features, label=content.label
         )

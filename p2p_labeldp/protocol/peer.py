@@ -28,6 +28,7 @@ from p2p_labeldp.errors import (
     ProtocolError,
 )
 from p2p_labeldp.facts import (
+    SHORT_ID,
     Answered,
     Asked,
     Committed,
@@ -42,6 +43,7 @@ from p2p_labeldp.facts import (
     Reason,
     Rejected,
     Reported,
+    Tallied,
 )
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import dissemination, report, roster
@@ -243,7 +245,7 @@ class Peer(Machine):
         self._silent = self.over  # not even its record leaves: whoever got it would count on this peer
         if self._silent:
             return
-        self.observe(Joined(peer=self.name, at=now, cluster=self.cluster))
+        self.observe(Joined(peer=self.name, at=now, cluster=self.cluster, id=self._keys.peer_id.hex()[:SHORT_ID]))
         self.set_alarm(dissemination.ALARM, now + self._rng.random() * self._period)
         self.set_alarm("snapshot", d.join - self._period / 2)
         self.set_alarm("join", d.join)
@@ -516,6 +518,8 @@ class Peer(Machine):
     def _on_closing_deadline(self, now: float) -> None:
         exchange = self._my.exchange
         self.clear_alarm(dissemination.ALARM)
+        ready, holding = self._my.closing.tally()
+        self.observe(Tallied(peer=self.name, at=now, ready=ready, holding=holding))
         reason = self._my.closing.verdict(me=self._keys.peer_id, mate=exchange.mate, holding=exchange.holding)
         if reason is not None:
             self._end(Outcome.ABSTAINED, self._my.last_failure if reason is Reason.MATE_TIMEOUT else reason, now)
