@@ -16,7 +16,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module, metadata
 from typing import Any, Protocol
 
@@ -29,16 +29,19 @@ from p2p_labeldp import clustering, datasets, population, promise, randomness, t
 from p2p_labeldp.accounting.views import PERMUTE
 from p2p_labeldp.config import Config, Deadlines, config_hash
 from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
 from p2p_labeldp.datasets import Split
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, ProtocolError
 from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
 from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
 from p2p_labeldp.network.transport import format_address
+from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
+from p2p_labeldp.protocol.peer import NEWCOMER_PERIODS
 from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import plan_for
 from p2p_labeldp.randomness import Secret
@@ -261,7 +264,30 @@ PUBLIC_SEED = 0
 """Of what a deployment does with public data alone: which rows are held out, where KMeans starts."""
 
 
-def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say: Callable[[str], None]) -> Run:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A round whose manifest was signed beforehand.
+
+    Args:
+        envelope: The signed manifest.
+        secret: Of the round's key, 32 bytes.
+        begun: Called when the learner listens and the secret is in use: what was kept of it elsewhere can go.
+    """
+
+    envelope: bytes
+    secret: bytes = field(repr=False)
+    begun: Callable[[], None]
+
+
+def learn_from_peers(
+    config: Config,
+    *,
+    coins: Secret,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    proposal: Proposal | None = None,
+) -> Run:
     """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
 
     Args:
@@ -271,6 +297,8 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
         host: Where to listen.
         port: Where to listen.
         say: Is told how far it is, a line at a time.
+        proposal: The round, if it was signed beforehand: by this learner, with these terms; its deadlines count from
+            then. Otherwise one is signed that opens now.
 
     Raises:
         ConfigurationError: Something is impossible; no round was opened.
@@ -282,6 +310,8 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
     began = time.monotonic()
     prepared = prepare(config, engine="processes", seed=PUBLIC_SEED)
     terms = msgspec.structs.replace(prepared.study.terms, study=False)
+    keys = Keys(coins.identity())
+    opened_at = None if proposal is None else _checked(proposal, terms, keys)
     heard: list[Fact] = []
 
     def hear(fact: Fact) -> None:
@@ -290,13 +320,19 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
             say(f"{fact.at:6.1f} s  accepted a report for cluster {fact.cluster}")
 
     def announce(address: Address) -> None:
-        say(f"the learner is {format_address(address)}; peers can join for {terms.deadlines.join:.0f} s")
+        left = terms.deadlines.join - (0.0 if opened_at is None else time.time() - opened_at)
+        say(f"the learner is {format_address(address)}; peers can join for {left:.0f} s")
         say(f"classes: {','.join(terms.classes)}")
 
+    def opening() -> learner_process.SignedRound:
+        if proposal is None or opened_at is None:
+            return learner_process.sign_round(terms, keys)
+        proposal.begun()
+        elapsed = max(time.time() - opened_at, 0.0)
+        return learner_process.SignedRound(envelope=proposal.envelope, secret=proposal.secret, elapsed=elapsed)
+
     collected = asyncio.run(
-        learner_process.serve_until_interrupted(
-            terms, keys=Keys(coins.identity()), host=host, port=port, sink=hear, announce=announce
-        )
+        learner_process.serve_until_interrupted(opening, keys=keys, host=host, port=port, sink=hear, announce=announce)
     )
     noisy = _noisy(collected, prepared.study.features.shape[1])
     members = sum(roster.size for roster in collected.rosters)
@@ -318,6 +354,31 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
         reports=None,
     )
     return Run(result=result, facts=heard, noisy=noisy, config=config)
+
+
+def _checked(proposal: Proposal, terms: Terms, keys: Keys) -> float:
+    """When the round opened, Unix seconds, if this learner can serve it."""
+    try:
+        manifest = manifests.open_manifest(proposal.envelope, keys=keys, learner=keys.peer_id).manifest
+    except ProtocolError as exc:
+        about = getattr(exc, "detail", "") or exc
+        raise ConfigurationError(f"not one that this learner signed: {about}", field="--manifest") from exc
+    differing = [name for name in terms.__struct_fields__ if getattr(manifest, name) != getattr(terms, name)]
+    if differing:
+        raise ConfigurationError(
+            f"{', '.join(differing)} not as configured; the configuration that it was created from is needed",
+            field="--manifest",
+        )
+    if manifest.round_key != Keys(proposal.secret).sealing_public:
+        raise ConfigurationError("the round key beside it belongs to another round", field="--manifest")
+    elapsed = time.time() - manifest.opened
+    last = manifest.deadlines.join - NEWCOMER_PERIODS * manifest.gossip_period
+    if not -ALLOWED_SKEW_SECONDS <= elapsed < last:
+        raise ConfigurationError(
+            f"created {elapsed:.0f} s ago; peers join within {last:.0f} s, so another manifest is needed",
+            field="--manifest",
+        )
+    return manifest.opened
 
 
 def minimum_size(config: Config) -> int:

@@ -8,15 +8,20 @@ from typing import Annotated
 
 import typer
 
+from p2p_labeldp.errors import ConfigurationError
+
 HELP = """Open one round and train on its reports.
 
 The clustering is fitted to the features of the configured data set, which are public; the labels come from the peers.
-The round's own key is drawn afresh and forgotten with the round.
+The round's own key is drawn afresh and forgotten with the round. With --manifest FILE, made by `manifest create` from
+the same configuration and key, that round is served: its key is read from FILE.round-key, which is then deleted.
 
-Example:
+Examples:
 
 \b
     p2p-labeldp learner by-hand --listen 127.0.0.1:7800
+    p2p-labeldp manifest create by-hand --key learner.key --out round.manifest
+    p2p-labeldp learner by-hand --key learner.key --manifest round.manifest
 """
 
 
@@ -25,6 +30,9 @@ def command(
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where peers reach the learner.")] = "127.0.0.1:7800",
     key: Annotated[
         str | None, typer.Option(metavar="FILE", help="Key file, made by keygen. Default: a fresh key.")
+    ] = None,
+    manifest: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Serve the round of this manifest. Needs --key.")
     ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Replace a value.")
@@ -40,6 +48,7 @@ def command(
 
     from p2p_labeldp import experiment, results
     from p2p_labeldp.cli.keygen import keys_of
+    from p2p_labeldp.cli.manifest import proposal_in
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret, secure
     from p2p_labeldp.reports import table
@@ -47,12 +56,16 @@ def command(
     host, port = parse_place(listen, field="--listen")
     coins = secure() if key is None else Secret(keys_of(key)[0])
 
+    if manifest is not None and key is None:
+        raise ConfigurationError("missing; the key that signed the manifest is needed", field="--key")
+    proposal = None if manifest is None else proposal_in(manifest)
+
     def say(line: str) -> None:
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
     with results.claimed(out) if out is not None else nullcontext() as directory:
-        done = experiment.learn_from_peers(chosen, coins=coins, host=host, port=port, say=say)
+        done = experiment.learn_from_peers(chosen, coins=coins, host=host, port=port, say=say, proposal=proposal)
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
     if as_json:

@@ -13,10 +13,12 @@ from p2p_labeldp.cli.limits import Colluders, MaxColluderEpsilon, MaxEpsilon, Ma
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from p2p_labeldp.experiment import Proposal
     from p2p_labeldp.protocol.manifest import OpenedManifest
     from p2p_labeldp.protocol.policy import Policy
 
 ROUND_KEY_SUFFIX = ".round-key"
+ROUND_KEY_BYTES = 32
 
 HELP = """The signed terms of a round: create them, show them, check them against a peer's limits.
 
@@ -29,8 +31,8 @@ Example:
 
 CREATE_HELP = """Sign the manifest of one round.
 
-Beside FILE stands FILE.round-key, the secret that opens the round's reports: readable by its owner alone, to be kept
-until the round is over and deleted then. The deadlines count from the creation.
+Beside FILE stands FILE.round-key, the secret that opens the round's reports: readable by its owner alone, and deleted
+by `learner --manifest FILE` when the round begins. The deadlines count from the creation.
 
 Example:
 
@@ -94,7 +96,7 @@ def create(
             raise ConfigurationError(f"{name!r} exists already; a new file is needed", field="--out")
     prepared = experiment.prepare(chosen, engine="processes", seed=experiment.PUBLIC_SEED)
     terms = msgspec.structs.replace(prepared.study.terms, study=False)
-    secret = os.urandom(32)
+    secret = os.urandom(ROUND_KEY_BYTES)
     manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
     envelope = manifests.sign(manifest, keys)
     opened = manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id)
@@ -219,16 +221,44 @@ def _described(opened: OpenedManifest) -> dict[str, Any]:
     }
 
 
-def _open(file: str) -> OpenedManifest:
-    from p2p_labeldp.crypto.keys import Keys
-    from p2p_labeldp.protocol import manifest as manifests
+def proposal_in(file: str) -> Proposal:
+    """The round of a manifest and the secret beside it, which is deleted when the round begins.
+
+    Raises:
+        ConfigurationError: Either can't be read.
+    """
+    from p2p_labeldp.experiment import Proposal
+
+    secret_file = Path(f"{file}{ROUND_KEY_SUFFIX}")
+    envelope = _read(file, field="--manifest")
+    try:
+        secret = bytes.fromhex(secret_file.read_text(encoding="ascii").strip())
+    except OSError as exc:
+        raise ConfigurationError(
+            f"{str(secret_file)!r} can't be read: {exc.strerror}; a round is served once", field="--manifest"
+        ) from exc
+    except ValueError:
+        secret = b""
+    if len(secret) != ROUND_KEY_BYTES:
+        raise ConfigurationError(f"{str(secret_file)!r} is no round key", field="--manifest")
+    return Proposal(envelope=envelope, secret=secret, begun=secret_file.unlink)
+
+
+def _read(file: str, *, field: str = "FILE") -> bytes:
     from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES
 
     try:
         with Path(file).open("rb") as opened:
-            envelope = opened.read(MAX_ENVELOPE_BYTES + 1)
+            return opened.read(MAX_ENVELOPE_BYTES + 1)
     except OSError as exc:
-        raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field="FILE") from exc
+        raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field=field) from exc
+
+
+def _open(file: str) -> OpenedManifest:
+    from p2p_labeldp.crypto.keys import Keys
+    from p2p_labeldp.protocol import manifest as manifests
+
+    envelope = _read(file)
     keys = Keys(bytes(32))  # verifying takes no secret
     signer = keys.verify(manifests.KIND, envelope).peer_id
     return manifests.open_manifest(envelope, keys=keys, learner=signer)

@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -38,8 +39,30 @@ LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip peri
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedRound:
+    """A round that can be served.
+
+    Args:
+        envelope: The signed manifest.
+        secret: Of the round's key, 32 bytes; whoever has it opens the round's boxes.
+        elapsed: Seconds since the opening.
+    """
+
+    envelope: bytes
+    secret: bytes = field(repr=False)
+    elapsed: float = 0.0
+
+
+def sign_round(terms: Terms, keys: Keys) -> SignedRound:
+    """A round that opens now, with a key of its own."""
+    secret = os.urandom(32)
+    manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
+    return SignedRound(envelope=manifests.sign(manifest, keys), secret=secret)
+
+
 async def serve(
-    terms: Callable[[], Awaitable[Terms]],
+    opening: Callable[[], Awaitable[SignedRound]],
     *,
     keys: Keys,
     host: str,
@@ -52,8 +75,9 @@ async def serve(
     """Opens a round and serves it until its end, or until ``stopped``.
 
     Args:
-        terms: Awaited for the terms of the round, when the learner listens; who asks before is told to try again.
-        keys: The learner's; the round gets a fresh key of its own, which is forgotten with it.
+        opening: Awaited for the round, when the learner listens; who asks before is told to try again. The round's key
+            is forgotten with the round.
+        keys: The learner's.
         host: Where to listen.
         port: Where to listen.
         sink: Is told facts.
@@ -67,18 +91,16 @@ async def serve(
         try:
             bound = await server.listen(host, port)
             announce(Address(keys.peer_id, host, bound))
-            agreed = await terms()
-            round_keys = Keys(os.urandom(32))
-            manifest = agreed.manifest(round_key=round_keys.sealing_public, opened=time.time())
-            envelope = manifests.sign(manifest, keys)
+            signed = await opening()
             collector = Collector(
-                envelope=envelope,
-                opened=manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id),
+                envelope=signed.envelope,
+                opened=manifests.open_manifest(signed.envelope, keys=keys, learner=keys.peer_id),
                 keys=keys,
-                round_keys=round_keys,
+                round_keys=Keys(signed.secret),
                 rng=random.SystemRandom(),
             )
-            server.start(collector, elapsed=0.0)
+            server.start(collector, elapsed=signed.elapsed)
+            del signed  # the collector alone has the round's key from here on, and drops it in the end
             waits = [asyncio.ensure_future(server.finished()), asyncio.ensure_future(stopped.wait())]
             while not any(wait.done() for wait in waits):
                 await asyncio.wait(waits, timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -97,15 +119,21 @@ async def serve(
 
 
 async def serve_until_interrupted(
-    terms: Terms, *, keys: Keys, host: str, port: int, sink: Sink, announce: Callable[[Address], None]
+    opening: Callable[[], SignedRound],
+    *,
+    keys: Keys,
+    host: str,
+    port: int,
+    sink: Sink,
+    announce: Callable[[Address], None],
 ) -> Collected:
     """``serve`` for a command: SIGINT or SIGTERM ends the round, and what was reported until then is kept."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
-    async def at_once() -> Terms:
-        return terms
+    async def at_once() -> SignedRound:
+        return opening()
 
     return await serve(
         at_once,
@@ -133,7 +161,11 @@ def main() -> int:
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
         keys = Keys(randomness.secure().identity())
-        return await serve(_read_terms, keys=keys, host=host, port=port, sink=sink, announce=_announce, stopped=stopped)
+
+        async def opening() -> SignedRound:
+            return sign_round(await _read_terms(), keys)
+
+        return await serve(opening, keys=keys, host=host, port=port, sink=sink, announce=_announce, stopped=stopped)
 
     sys.stdout.buffer.write(msgspec.msgpack.encode(asyncio.run(run())))
     sys.stdout.buffer.flush()

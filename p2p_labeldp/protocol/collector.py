@@ -103,7 +103,7 @@ class Collector(Machine):
         self.reports: dict[bytes, AcceptedReport] = {}
         self.envelope = envelope
         self._keys = keys
-        self._round_keys = round_keys
+        self._round_keys: KeyRing | None = round_keys
         self._rng = rng
         self._deadlines = opened.manifest.deadlines
         self._period = opened.manifest.gossip_period
@@ -155,8 +155,9 @@ class Collector(Machine):
                 return Refusal("not_for_a_learner")
 
     def close(self, now: float) -> None:
-        """Ends the round; what was accepted stays accepted."""
+        """Ends the round; what was accepted stays accepted. The round's key is dropped: no box opens any more."""
         self.state = State.ENDED
+        self._round_keys = None
 
     # -- gathering -------------------------------------------------------------------------------------------------
 
@@ -296,6 +297,7 @@ class Collector(Machine):
             return self._reject("not_in_roster", sender, now)
         if message.roster != self.rosters[cluster].digest:
             return self._reject("roster_mismatch", sender, now)
+        assert self._round_keys is not None  # it goes with the end of the round
         try:
             content = reports.open_report(
                 message,
