@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module, metadata
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -44,6 +44,9 @@ from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import plan_for
 from p2p_labeldp.randomness import Secret
 from p2p_labeldp.results import Accuracy, Noisy, Result, count_outcomes
+
+if TYPE_CHECKING:
+    from p2p_labeldp.network.learner_process import Proposal
 
 ENGINES = ("processes", "virtual", "population")
 _GRAPH_PEERS = 20_000
@@ -271,7 +274,14 @@ PUBLIC_SEED = 0
 
 
 def learn_from_peers(
-    config: Config, *, coins: Secret, host: str, port: int, say: Callable[[str], None], store: Store | None = None
+    config: Config,
+    *,
+    coins: Secret,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    store: Store | None = None,
+    proposal: Proposal | None = None,
 ) -> Run:
     """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
 
@@ -284,6 +294,8 @@ def learn_from_peers(
         say: Is told how far it is, a line at a time.
         store: Where the learner keeps its round; a round it died in is taken up. The caller has it forget the round
             when the result is in safe hands.
+        proposal: The round, if it was signed beforehand: by this learner, with these terms; its deadlines count from
+            then. Otherwise one is signed that opens now.
 
     Raises:
         ConfigurationError: Something is impossible; no round was opened.
@@ -295,6 +307,10 @@ def learn_from_peers(
     began = time.monotonic()
     prepared = prepare(config, engine="processes", seed=PUBLIC_SEED)
     terms = msgspec.structs.replace(prepared.study.terms, study=False)
+    keys = Keys(coins.identity())
+    opened_at: float | None = None
+    if proposal is not None and not learner_process.in_a_round(store):
+        opened_at = learner_process.check_proposal(proposal, terms=terms, keys=keys).opened  # before it listens
     heard: list[Fact] = []
 
     def hear(fact: Fact) -> None:
@@ -303,12 +319,13 @@ def learn_from_peers(
             say(f"{fact.at:6.1f} s  accepted a report for cluster {fact.cluster}")
 
     def announce(address: Address) -> None:
-        say(f"the learner is {format_address(address)}; peers can join for {terms.deadlines.join:.0f} s")
+        left = terms.deadlines.join - (0.0 if opened_at is None else time.time() - opened_at)
+        say(f"the learner is {format_address(address)}; peers can join for {left:.0f} s")
         say(f"classes: {','.join(terms.classes)}")
 
     collected = asyncio.run(
         learner_process.serve_until_interrupted(
-            terms, keys=Keys(coins.identity()), host=host, port=port, sink=hear, announce=announce, store=store
+            terms, keys=keys, host=host, port=port, sink=hear, announce=announce, store=store, proposal=proposal
         )
     )
     noisy = _noisy(collected, prepared.study.features.shape[1])

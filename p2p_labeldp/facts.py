@@ -19,6 +19,8 @@ import msgspec
 Name: TypeAlias = int | str
 
 MAX_ABOUT = 300  # characters; a line of facts stays within what a pipe writes at once
+SHORT_ID = 16
+"""Hex digits of an id where a fact links what happened to a party: 64 bits, unique among those of a round."""
 
 
 class Outcome(StrEnum):
@@ -63,10 +65,17 @@ class Listening(Fact, frozen=True, tag=True):
     """The peer can be reached; it does not yet know the round."""
 
 
+class Opened(Fact, frozen=True, tag=True):
+    """The learner opened the round; ``id`` as in ``Joined``."""
+
+    id: str
+
+
 class Joined(Fact, frozen=True, tag=True):
-    """The peer has the manifest and knows its cluster."""
+    """The peer has the manifest and knows its cluster. ``id`` is its id (hex, its first ``SHORT_ID`` digits)."""
 
     cluster: int
+    id: str = ""
 
 
 class Gathered(Fact, frozen=True, tag=True):
@@ -74,6 +83,22 @@ class Gathered(Fact, frozen=True, tag=True):
 
     cluster: int
     records: int
+
+
+class Signed(Fact, frozen=True, tag=True):
+    """The learner signed the roster of a cluster of ``size`` members."""
+
+    cluster: int
+    size: int
+    flip_probability: float
+    delta: float
+    holding_minimum: int
+
+
+class Listed(Fact, frozen=True, tag=True):
+    """The learner's roster of ``cluster`` lists the peer. A roster is ordered by name."""
+
+    cluster: int
 
 
 class Committed(Fact, frozen=True, tag=True):
@@ -119,6 +144,16 @@ class Ready(Fact, frozen=True, tag=True):
     holding: bool
 
 
+class Tallied(Fact, frozen=True, tag=True):
+    """At the closing deadline: whose ready records the peer had, and which of them said that they hold an answer.
+
+    One bit for each member of its roster, in its order, the first in the lowest bit of the first byte.
+    """
+
+    ready: bytes
+    holding: bytes
+
+
 class Reported(Fact, frozen=True, tag=True):
     """The peer sent its report."""
 
@@ -152,6 +187,19 @@ class Ended(Fact, frozen=True, tag=True):
     reason: Reason | None = None
 
 
+class Exchanged(Fact, frozen=True, tag=True):
+    """The peer sent a request to the party ``to`` (short id) at ``at``, and had its reply, or none, later.
+
+    ``sent`` and ``received`` are the bytes of the two bodies, ``received`` 0 without a reply; ``about`` names the
+    request's kind, which those two know. The question for the manifest comes before the round and is not among them.
+    """
+
+    to: str
+    about: str
+    sent: int
+    received: int
+
+
 class Traffic(Fact, frozen=True, tag=True):
     """What a process sent in the whole round: signed messages and their bytes on the wire, headers included."""
 
@@ -161,18 +209,23 @@ class Traffic(Fact, frozen=True, tag=True):
 
 AnyFact: TypeAlias = (
     Listening
+    | Opened
     | Joined
     | Gathered
+    | Signed
+    | Listed
     | Committed
     | Flipped
     | Asked
     | Answered
     | Held
     | Ready
+    | Tallied
     | Reported
     | Accepted
     | Rejected
     | Ended
+    | Exchanged
     | Traffic
 )
 

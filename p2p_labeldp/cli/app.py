@@ -31,6 +31,7 @@ from p2p_labeldp.cli import (
     peer,
     plan,
     run,
+    view,
 )
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
 
@@ -52,6 +53,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run", help=run.HELP)(run.command)
+app.command("view", help=view.HELP)(view.command)
 app.command("measure", help=measure.HELP)(measure.command)
 app.command("configs", help=configs.HELP)(configs.command)
 app.add_typer(account.app)

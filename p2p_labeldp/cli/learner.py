@@ -14,17 +14,20 @@ from p2p_labeldp.errors import ConfigurationError
 HELP = """Open one round and train on its reports.
 
 The clustering is fitted to the features of the configured data set, which are public; the labels come from the peers.
-The round's own key is drawn afresh and forgotten with the round.
+The round's own key is drawn afresh and forgotten with the round. With --manifest FILE, made by `manifest create` from
+the same configuration and key, that round is served: its key is read from FILE.round-key, which is then deleted.
 
 With a key of its own the learner keeps its round in a state file: killed and started again with the same command, it
 goes on where it was, and no report that it gave a receipt for is lost. SIGTERM ends the round: the result of what was
 reported until then is marked as not complete.
 
-Example:
+Examples:
 
 \b
     p2p-labeldp learner by-hand --listen 127.0.0.1:7800
     p2p-labeldp learner by-hand --listen 127.0.0.1:7800 --key learner.key --out results/round-1
+    p2p-labeldp manifest create by-hand --key learner.key --out round.manifest
+    p2p-labeldp learner by-hand --key learner.key --manifest round.manifest
 """
 
 
@@ -40,6 +43,9 @@ def command(
             metavar="FILE",
             help="What a learner that died finds again. Default: KEY.state, beside the key, if there is one.",
         ),
+    ] = None,
+    manifest: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Serve the round of this manifest. Needs --key.")
     ] = None,
     new_state: Annotated[
         bool, typer.Option("--new-state", help="Start anew though the key was used with a state that is lost.")
@@ -58,6 +64,7 @@ def command(
 
     from p2p_labeldp import experiment, results
     from p2p_labeldp.cli.keygen import keys_of
+    from p2p_labeldp.cli.manifest import proposal_in
     from p2p_labeldp.network import store
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret, secure
@@ -66,7 +73,10 @@ def command(
     host, port = parse_place(listen, field="--listen")
     if key is None and (state is not None or new_state):
         raise ConfigurationError("given without --key; a learner that comes back needs its key", field="--state")
+    if key is None and manifest is not None:
+        raise ConfigurationError("missing; the key that signed the manifest is needed", field="--key")
     coins = secure() if key is None else Secret(keys_of(key)[0])
+    proposal = None if manifest is None else proposal_in(manifest)
 
     def say(line: str) -> None:
         if not quiet:
@@ -80,7 +90,9 @@ def command(
                 Path(key), peer_id=keys_of(key)[1], state=None if state is None else Path(state), new_state=new_state
             )
             stack.callback(kept.close)
-        done = experiment.learn_from_peers(chosen, coins=coins, host=host, port=port, say=say, store=kept)
+        done = experiment.learn_from_peers(
+            chosen, coins=coins, host=host, port=port, say=say, store=kept, proposal=proposal
+        )
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
         if as_json:

@@ -21,10 +21,12 @@ from p2p_labeldp.cli.limits import (
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from p2p_labeldp.network.learner_process import Proposal
     from p2p_labeldp.protocol.manifest import OpenedManifest
     from p2p_labeldp.protocol.policy import Policy
 
 ROUND_KEY_SUFFIX = ".round-key"
+ROUND_KEY_BYTES = 32
 
 HELP = """The signed terms of a round: create them, show them, check them against a peer's limits.
 
@@ -37,8 +39,8 @@ Example:
 
 CREATE_HELP = """Sign the manifest of one round.
 
-Beside FILE stands FILE.round-key, the secret that opens the round's reports: readable by its owner alone, to be kept
-until the round is over and deleted then. The deadlines count from the creation.
+Beside FILE stands FILE.round-key, the secret that opens the round's reports: readable by its owner alone, and deleted
+by `learner --manifest FILE` when the round begins. The deadlines count from the creation.
 
 Example:
 
@@ -102,7 +104,7 @@ def create(
             raise ConfigurationError(f"{name!r} exists already; a new file is needed", field="--out")
     prepared = experiment.prepare(chosen, engine="processes", seed=experiment.PUBLIC_SEED)
     terms = msgspec.structs.replace(prepared.study.terms, study=False)
-    secret = os.urandom(32)
+    secret = os.urandom(ROUND_KEY_BYTES)
     manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
     envelope = manifests.sign(manifest, keys)
     opened = manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id)
@@ -231,16 +233,49 @@ def _described(opened: OpenedManifest) -> dict[str, Any]:
     }
 
 
-def _open(file: str) -> OpenedManifest:
-    from p2p_labeldp.crypto.keys import Keys
-    from p2p_labeldp.protocol import manifest as manifests
+def proposal_in(file: str) -> Proposal:
+    """The round of a manifest, and the secret beside it, which is read, and then deleted, when the round begins.
+
+    Raises:
+        ConfigurationError: The manifest can't be read.
+    """
+    from p2p_labeldp.network.learner_process import Proposal
+
+    secret_file = Path(f"{file}{ROUND_KEY_SUFFIX}")
+    return Proposal(
+        envelope=_read(file, field="--manifest"), secret=lambda: _secret_in(secret_file), begun=secret_file.unlink
+    )
+
+
+def _secret_in(secret_file: Path) -> bytes:
+    try:
+        secret = bytes.fromhex(secret_file.read_text(encoding="ascii").strip())
+    except OSError as exc:
+        raise ConfigurationError(
+            f"{str(secret_file)!r} can't be read: {exc.strerror}; a round is served once", field="--manifest"
+        ) from exc
+    except ValueError:
+        secret = b""
+    if len(secret) != ROUND_KEY_BYTES:
+        raise ConfigurationError(f"{str(secret_file)!r} is no round key", field="--manifest")
+    return secret
+
+
+def _read(file: str, *, field: str = "FILE") -> bytes:
     from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES
 
     try:
         with Path(file).open("rb") as opened:
-            envelope = opened.read(MAX_ENVELOPE_BYTES + 1)
+            return opened.read(MAX_ENVELOPE_BYTES + 1)
     except OSError as exc:
-        raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field="FILE") from exc
+        raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field=field) from exc
+
+
+def _open(file: str) -> OpenedManifest:
+    from p2p_labeldp.crypto.keys import Keys
+    from p2p_labeldp.protocol import manifest as manifests
+
+    envelope = _read(file)
     keys = Keys(bytes(32))  # verifying takes no secret
     signer = keys.verify(manifests.KIND, envelope).peer_id
     return manifests.open_manifest(envelope, keys=keys, learner=signer)

@@ -18,13 +18,15 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import msgspec
 
 from p2p_labeldp import facts, randomness
 from p2p_labeldp.crypto.identity import SEED_BYTES
 from p2p_labeldp.crypto.keys import Keys
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
+from p2p_labeldp.errors import ConfigurationError, ProtocolError
 from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline
 from p2p_labeldp.network.host import Host, Sink
@@ -35,12 +37,28 @@ from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.kept import Closed, Opened
+from p2p_labeldp.protocol.kept import Closed, OpenedWith
 from p2p_labeldp.protocol.manifest import Manifest
+from p2p_labeldp.protocol.peer import NEWCOMER_PERIODS
 
 CHECK_SECONDS = 0.2  # between two looks whether all reports are in
 LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A round whose manifest was signed beforehand.
+
+    Args:
+        envelope: The signed manifest.
+        secret: Reads the secret of the round's key, 32 bytes; whoever has it opens the round's boxes.
+        begun: Called once the secret is in use, and kept if anything is: what there is of it elsewhere can go.
+    """
+
+    envelope: bytes
+    secret: Callable[[], bytes]
+    begun: Callable[[], None]
 
 
 async def serve(
@@ -54,6 +72,7 @@ async def serve(
     stopped: asyncio.Event,
     linger: float | None = None,
     store: Store | None = None,
+    proposal: Proposal | None = None,
 ) -> Collected:
     """Opens a round and serves it until its end, or until ``stopped``; or takes up the one that it died in.
 
@@ -68,9 +87,10 @@ async def serve(
         linger: Seconds to repeat receipts that got lost once every rostered peer's report is in; by default to the
             round's end.
         store: What the learner has on disk; nothing if not given.
+        proposal: The round, if it was signed beforehand; otherwise one is signed that opens now.
 
     Raises:
-        ConfigurationError: The learner died in a round of other terms.
+        ConfigurationError: The learner died in a round of other terms, or the proposal is of other terms or too old.
         OSError: The store can't keep what has to be kept.
     """
     log = [] if store is None else store.facts()
@@ -85,7 +105,9 @@ async def serve(
         try:
             bound = await server.listen(host, port)
             announce(Address(keys.peer_id, host, bound))
-            collector, elapsed = _collector(await terms(), keys=keys, log=log, store=store or _keep_nothing)
+            collector, elapsed = _collector(
+                await terms(), keys=keys, log=log, store=store or _keep_nothing, proposal=proposal
+            )
             server.start(collector, elapsed=elapsed)
             waits = [asyncio.ensure_future(server.finished()), asyncio.ensure_future(stopped.wait())]
             while not any(wait.done() for wait in waits):
@@ -108,28 +130,71 @@ def _keep_nothing(_fact: Fact) -> None:
     """A study's memory is its process."""
 
 
-def _collector(terms: Terms, *, keys: Keys, log: list[Fact], store: Sink) -> tuple[Collector, float]:
-    """The machine of a fresh round, or of the one in the log; and the seconds since its opening.
+def _collector(
+    terms: Terms, *, keys: Keys, log: list[Fact], store: Sink, proposal: Proposal | None
+) -> tuple[Collector, float]:
+    """The machine of a fresh round, of the proposed one, or of the one in the log; and the seconds since its opening.
 
     A round that was opened before is timed by the wall clock, the only one that outlives a process, and never runs
     backwards past what the log tells of it.
     """
     secret, envelope = _opened(log)
     if envelope is None:
-        secret = os.urandom(SEED_BYTES)
-        manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
-        envelope = manifests.sign(manifest, keys)
-        log = [Opened(peer="learner", manifest=envelope, round_secret=secret)]
-        store(log[0])  # before anybody can have a manifest whose key is lost
-        elapsed, log = 0.0, []
+        if proposal is not None:
+            check_proposal(proposal, terms=terms, keys=keys)
+            envelope, secret = proposal.envelope, proposal.secret()
+        else:
+            secret = os.urandom(SEED_BYTES)
+            manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
+            envelope = manifests.sign(manifest, keys)
+        store(OpenedWith(peer="learner", manifest=envelope, round_secret=secret))  # before anybody has a manifest whose
+        # key can get lost
+        if proposal is not None:
+            proposal.begun()
+    elif proposal is not None and envelope != proposal.envelope:
+        raise ConfigurationError("the learner died in another round; another state is needed", field="--state")
     opened = manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id)
     if log:
         _check_same(terms, opened.manifest)
-        elapsed = max(time.time() - opened.manifest.opened, *(fact.at for fact in log))
+    elapsed = max(time.time() - opened.manifest.opened, 0.0, *(fact.at for fact in log))
     collector = Collector.restore(
         log, envelope=envelope, opened=opened, keys=keys, round_keys=Keys(secret), rng=random.SystemRandom()
     )
     return collector, elapsed
+
+
+def in_a_round(store: Store | None) -> bool:
+    """Whether a learner with this state died in a round, and takes that up."""
+    return store is not None and _opened(store.facts())[1] is not None
+
+
+def check_proposal(proposal: Proposal, *, terms: Terms, keys: Keys) -> Manifest:
+    """The manifest, if this learner can open its round now.
+
+    Raises:
+        ConfigurationError: It can't.
+    """
+    try:
+        manifest = manifests.open_manifest(proposal.envelope, keys=keys, learner=keys.peer_id).manifest
+    except ProtocolError as exc:
+        about = getattr(exc, "detail", "") or exc
+        raise ConfigurationError(f"not one that this learner signed: {about}", field="--manifest") from exc
+    differing = [name for name in terms.__struct_fields__ if getattr(manifest, name) != getattr(terms, name)]
+    if differing:
+        raise ConfigurationError(
+            f"{', '.join(differing)} not as configured; the configuration that it was created from is needed",
+            field="--manifest",
+        )
+    if manifest.round_key != Keys(proposal.secret()).sealing_public:
+        raise ConfigurationError("the round key beside it belongs to another round", field="--manifest")
+    elapsed = time.time() - manifest.opened
+    last = manifest.deadlines.join - NEWCOMER_PERIODS * manifest.gossip_period
+    if not -ALLOWED_SKEW_SECONDS <= elapsed < last:
+        raise ConfigurationError(
+            f"created {elapsed:.0f} s ago; peers join within {last:.0f} s, so another manifest is needed",
+            field="--manifest",
+        )
+    return manifest
 
 
 def _opened(log: list[Fact]) -> tuple[bytes, bytes | None]:
@@ -138,7 +203,7 @@ def _opened(log: list[Fact]) -> tuple[bytes, bytes | None]:
         if isinstance(fact, Closed):
             return bytes(SEED_BYTES), fact.manifest
     for fact in log:
-        if isinstance(fact, Opened):
+        if isinstance(fact, OpenedWith):
             return fact.round_secret, fact.manifest
     return b"", None
 
@@ -163,6 +228,7 @@ async def serve_until_interrupted(
     sink: Sink,
     announce: Callable[[Address], None],
     store: Store | None = None,
+    proposal: Proposal | None = None,
 ) -> Collected:
     """``serve`` for a command: SIGINT or SIGTERM ends the round, and what was reported until then is kept."""
     stopped = asyncio.Event()
@@ -182,6 +248,7 @@ async def serve_until_interrupted(
         stopped=stopped,
         linger=LINGER_SECONDS,
         store=store,
+        proposal=proposal,
     )
 
 

@@ -30,7 +30,7 @@ import msgspec
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Fact, Flipped
 from p2p_labeldp.protocol import kept
-from p2p_labeldp.protocol.kept import Abandoned, Closed, EndedIn, JoinedAs, Opened
+from p2p_labeldp.protocol.kept import Abandoned, Closed, EndedIn, JoinedAs, OpenedWith
 from p2p_labeldp.protocol.ledger import Ledger
 
 APPLICATION_ID = 0x70326C64  # "p2ld"
@@ -180,14 +180,14 @@ class Store:
         match fact:
             case JoinedAs() if self._joined() != fact.round_id:
                 self._erase("")
-            case Opened():
+            case OpenedWith():
                 self._erase("")
             case EndedIn() | Abandoned():
                 if self._joined() != fact.round_id:
                     return  # it never joined: nothing of it left, and it may try again
                 self._erase("WHERE kind != 'JoinedAs'")
             case Closed():
-                self._erase("WHERE kind IN ('Opened', 'Heard')")
+                self._erase("WHERE kind IN ('OpenedWith', 'Heard')")
             case _:
                 pass
         self._db.execute("INSERT INTO log (kind, fact) VALUES (?, ?)", (type(fact).__name__, kept.encode(fact)))

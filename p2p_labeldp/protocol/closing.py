@@ -91,6 +91,17 @@ class Closing:
         """Whether every member has declared itself: no more news can come."""
         return len(self.records) == len(self._members)
 
+    def tally(self) -> tuple[bytes, bytes]:
+        """Who is ready, who of them holds an answer: a bit for each member in the roster's order, the first lowest."""
+        ready = holding = 0
+        for place, member in enumerate(self._roster.members):
+            entry = self.records.get(member)
+            if entry is not None:
+                ready |= 1 << place
+                holding |= entry.content.holding << place
+        length = (len(self._roster.members) + 7) // 8
+        return ready.to_bytes(length, "little"), holding.to_bytes(length, "little")
+
     def verdict(self, *, me: bytes, mate: bytes | None, holding: bool) -> Reason | None:
         """None if this peer may report, else why not."""
         if me not in self.records:

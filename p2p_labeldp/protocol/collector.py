@@ -25,7 +25,7 @@ from typing import Any
 from p2p_labeldp.accounting.planning import RosterPlan
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, LabelDPError, ProtocolError
-from p2p_labeldp.facts import Fact, Name, Rejected
+from p2p_labeldp.facts import SHORT_ID, Fact, Listed, Name, Opened, Rejected, Signed
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
@@ -120,7 +120,7 @@ class Collector(Machine):
         self.reports: dict[bytes, AcceptedReport] = {}
         self.envelope = envelope
         self._keys = keys
-        self._round_keys = round_keys
+        self._round_keys: KeyRing | None = round_keys
         self._rng = rng
         self._deadlines = opened.manifest.deadlines
         self._period = opened.manifest.gossip_period
@@ -164,6 +164,8 @@ class Collector(Machine):
     def start(self, now: float) -> None:
         """Opens the round, or takes it up where it was."""
         d = self._deadlines
+        if not self._log:
+            self.observe(Opened(peer=self.name, at=now, id=self._keys.peer_id.hex()[:SHORT_ID]))
         for fact in self._log:
             self._recall(fact)
         if self.over:
@@ -221,7 +223,7 @@ class Collector(Machine):
                 return Refusal("not_for_a_learner")
 
     def close(self, now: float) -> None:
-        """Ends the round; what was accepted stays accepted."""
+        """Ends the round; what was accepted stays accepted. The round's key is dropped: no box opens any more."""
         if self.state is not State.ENDED:
             self._closed(now)
             self.persist(Closed(peer=self.name, at=now, manifest=self.envelope))
@@ -230,6 +232,7 @@ class Collector(Machine):
         everything = self.state is State.ACCEPTING and len(self.reports) == len(self._cluster_of)
         self.whole = everything or at >= self._deadlines.report
         self.state = State.ENDED
+        self._round_keys = None
 
     # -- gathering -------------------------------------------------------------------------------------------------
 
@@ -347,7 +350,27 @@ class Collector(Machine):
         self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
         for one in signed:
             self._enter(one)
+            self._tell(self.rosters[one.cluster], one.cluster, now)
         self.state = State.ROSTERED
+
+    def _tell(self, roster: ClusterRoster, cluster: int, now: float) -> None:
+        plan = roster.plan
+        self.observe(
+            Signed(
+                peer=self.name,
+                at=now,
+                cluster=cluster,
+                size=plan.size,
+                flip_probability=plan.flip_probability,
+                delta=plan.delta,
+                holding_minimum=plan.holding_minimum,
+            )
+        )
+        for member in roster.members:
+            self.observe(Listed(peer=self._name_of(member), at=now, cluster=cluster))
+
+    def _name_of(self, peer_id: bytes) -> Name:
+        return self._ordinals[peer_id] if self.opened.manifest.study else peer_id.hex()
 
     def _enter(self, signed: SignedRoster) -> None:
         opened = rosters.reopen(signed.envelope, keys=self._keys)
@@ -390,6 +413,7 @@ class Collector(Machine):
             return self._reject("not_in_roster", sender, now)
         if message.roster != self.rosters[cluster].digest:
             return self._reject("roster_mismatch", sender, now)
+        assert self._round_keys is not None  # it goes with the end of the round
         try:
             content = reports.open_report(
                 message,
@@ -400,8 +424,7 @@ class Collector(Machine):
             )
         except ProtocolError:
             return self._reject("bad_box", sender, now)
-        ordinal = self._ordinals[sender]
-        name: Name = ordinal if self.opened.manifest.study else sender.hex()
+        ordinal, name = self._ordinals[sender], self._name_of(sender)
         self.reports[sender] = AcceptedReport(
             reporter=sender, ordinal=ordinal, cluster=cluster, features=content.features, label=content.label
         )

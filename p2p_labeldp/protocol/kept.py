@@ -2,8 +2,8 @@
 
 Each of these is persisted before the effect behind it and tells the world no more than its plain form, ``exported``.
 Together they are a log from which ``Peer.restore`` and ``Collector.restore`` rebuild a machine. The log of a peer's
-round begins with ``JoinedAs`` and ends with ``EndedIn`` or ``Abandoned``, the log of a learner's with ``Opened`` and
-``Closed``; at its end what is of no use any more is erased.
+round begins with ``JoinedAs`` and ends with ``EndedIn`` or ``Abandoned``, the log of a learner's with ``OpenedWith``
+and ``Closed``; at its end what is of no use any more is erased.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Abandoned(Fact, frozen=True, kw_only=True, tag=True):
     round_id: bytes
 
 
-class Opened(Fact, frozen=True, kw_only=True, tag=True):
+class OpenedWith(Fact, frozen=True, kw_only=True, tag=True):
     """A learner's round: its signed manifest, and the secret of its key, which is erased with the round."""
 
     manifest: bytes
@@ -156,7 +156,7 @@ KeptFact: TypeAlias = (
     | ReportedAs
     | EndedIn
     | Abandoned
-    | Opened
+    | OpenedWith
     | Heard
     | Rostered
     | AcceptedFrom
@@ -165,7 +165,7 @@ KeptFact: TypeAlias = (
 )
 
 KINDS: tuple[type[Fact], ...] = get_args(KeptFact)
-_PRIVATE = (Flipped, Cleared, Abandoned, Opened, Heard, Rostered, Closed)
+_PRIVATE = (Flipped, Cleared, Abandoned, OpenedWith, Heard, Rostered, Closed)
 _SHOWN_AS: dict[type[Fact], type[Fact]] = {
     JoinedAs: Joined,
     GatheredThese: Gathered,

@@ -11,8 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
+import msgspec
+
 from p2p_labeldp.errors import LocalProtocolError
-from p2p_labeldp.facts import Fact
+from p2p_labeldp.facts import SHORT_ID, Exchanged, Fact, Name
+from p2p_labeldp.protocol import wire
 from p2p_labeldp.protocol.effects import Address, Effect, Observed, Persist, Send
 from p2p_labeldp.protocol.messages import AnyMessage, Message
 
@@ -26,9 +29,11 @@ Continuation: TypeAlias = Callable[[AnyMessage | None, str, float], None]
 class Machine(ABC):
     """The part of a machine that knows nothing of any protocol."""
 
+    name: Name  # in facts
+
     def __init__(self) -> None:
         self._effects: list[Effect] = []
-        self._sent: dict[int, Continuation] = {}
+        self._sent: dict[int, tuple[Continuation, Exchanged]] = {}
         self._next_send = 0
         self._alarms: dict[str, float] = {}
         self._handlers: dict[str, Callable[[float], None]] = {}
@@ -56,11 +61,11 @@ class Machine(ABC):
 
     def answered(self, send_id: int, reply: AnyMessage, now: float) -> None:
         """The reply to an earlier ``Send``."""
-        self._continuation(send_id)(reply, "", now)
+        self._hear(send_id, reply, "", now)
 
     def failed(self, send_id: int, reason: str, now: float) -> None:
         """An earlier ``Send`` brought no reply; ``reason`` is ``timeout`` or ``unreachable``."""
-        self._continuation(send_id)(None, reason, now)
+        self._hear(send_id, None, reason, now)
 
     def wake(self, now: float) -> None:
         """Does what is due, the oldest first."""
@@ -106,13 +111,24 @@ class Machine(ABC):
 
     def send(self, to: Address, message: Message, then: Continuation, now: float, until: float) -> None:
         """Sends a request; ``then`` hears of the reply, or that there was none by ``until``."""
-        self._sent[self._next_send] = then
+        exchange = Exchanged(
+            peer=self.name,
+            at=now,
+            to=to.peer_id.hex()[:SHORT_ID],
+            about=type(message).__name__,
+            sent=len(wire.encode(message)),
+            received=0,
+        )
+        self._sent[self._next_send] = then, exchange
         timeout = min(MAX_SECONDS_A_SEND, max(until - now, MIN_SECONDS_A_SEND))
         self._effects.append(Send(self._next_send, to, message, timeout))
         self._next_send += 1
 
-    def _continuation(self, send_id: int) -> Continuation:
+    def _hear(self, send_id: int, reply: AnyMessage | None, reason: str, now: float) -> None:
         try:
-            return self._sent.pop(send_id)
+            then, exchange = self._sent.pop(send_id)
         except KeyError:
             raise LocalProtocolError(f"nothing was sent as {send_id}, or it was answered before") from None
+        received = 0 if reply is None else len(wire.encode(reply))
+        self.observe(msgspec.structs.replace(exchange, received=received))
+        then(reply, reason, now)

@@ -11,7 +11,7 @@ from typing import Any
 
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import ConfigurationError, LocalProtocolError
-from p2p_labeldp.facts import Fact, Outcome, Reason, Rejected
+from p2p_labeldp.facts import SHORT_ID, Fact, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import admission, dissemination, restoring, roster
 from p2p_labeldp.protocol.closing import Closing
@@ -200,6 +200,7 @@ class Peer(Participant):
                 peer=self.name,
                 at=now,
                 cluster=self.cluster,
+                id=self.keys.peer_id.hex()[:SHORT_ID],
                 round_id=self.opened.round_id,
                 label_id=self.example.label_id,
                 host=self._address.host,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from p2p_labeldp.errors import ProtocolError
-from p2p_labeldp.facts import Outcome, Reason
+from p2p_labeldp.facts import Outcome, Reason, Tallied
 from p2p_labeldp.protocol import dissemination, report
 from p2p_labeldp.protocol.kept import Cleared, ReportedAs
 from p2p_labeldp.protocol.messages import AnyMessage, Receipt, Refusal, Report
@@ -26,6 +26,8 @@ class Reporting:
         """Whether this peer may report; if so, it chooses when."""
         peer, exchange = self._peer, self._peer.my.exchange
         peer.clear_alarm(dissemination.ALARM)
+        ready, holding = peer.my.closing.tally()
+        peer.observe(Tallied(peer=peer.name, at=now, ready=ready, holding=holding))
         reason = peer.my.closing.verdict(me=peer.keys.peer_id, mate=exchange.mate, holding=exchange.holding)
         if reason is not None:
             peer.end(Outcome.ABSTAINED, peer.my.last_failure if reason is Reason.MATE_TIMEOUT else reason, now)

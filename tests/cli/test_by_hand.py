@@ -7,10 +7,13 @@ import socket
 import stat
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from p2p_labeldp import experiment
 from p2p_labeldp.cli.app import main
 
 CLASSES = "malignant,benign"
@@ -35,19 +38,34 @@ def command(*arguments, **options):
     )
 
 
+def seconds_to_start(out):
+    """What a command takes on this machine now: the deadlines of a manifest count from before the learner starts."""
+    began = time.monotonic()
+    make = ["-m", "p2p_labeldp", "examples", "breast-cancer", "--count", "3", "--out", str(out)]
+    subprocess.run([sys.executable, *make], check=True, capture_output=True)
+    return time.monotonic() - began
+
+
 @pytest.mark.processes
-def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys):
-    assert main(["examples", "breast-cancer", "--count", "3", "--out", str(tmp_path / "people")]) == 0
+@pytest.mark.parametrize("signed_before", [False, True], ids=["opened by the learner", "of a manifest"])
+def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, signed_before):
+    starting = seconds_to_start(tmp_path / "people")
     ids = []
     for i in range(3):
         capsys.readouterr()
         assert main(["keygen", str(tmp_path / f"{i}.key")]) == 0
         ids.append(capsys.readouterr().out.strip())
     at, *places = free_ports(4)
-    settings = [text for name, value in PHASES.items() for text in ("--set", f"exchange.deadlines.{name}={value}")]
-    learner = command(
-        "learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--json", "--out", str(tmp_path / "out"), *settings
-    )
+    phases = PHASES | {"join": PHASES["join"] + 6 * starting} if signed_before else PHASES
+    settings = [text for name, value in phases.items() for text in ("--set", f"exchange.deadlines.{name}={value:.0f}")]
+    round_key, more = tmp_path / "round.round-key", []
+    if signed_before:
+        more = ["--key", str(tmp_path / "learner.key"), "--manifest", str(tmp_path / "round")]
+        assert main(["keygen", more[1]]) == 0
+        assert main(["manifest", "create", "by-hand", "--out", more[3], *more[:2], *settings]) == 0
+        assert round_key.exists()
+    serve = ["learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--json", *settings, *more]
+    learner = command(*serve, "--out", str(tmp_path / "out"))
     running = [learner]
     try:
         address = re.search(r"[0-9a-f]{64}@127\.0\.0\.1:\d+", learner.stderr.readline())[0]
@@ -65,6 +83,10 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys):
         for process in running:
             process.kill()
             process.communicate()
+    assert not round_key.exists()
+    if signed_before:
+        assert main(serve) == 2  # its key is gone, and with it the reports
+        assert "a round is served once" in capsys.readouterr().err
     assert [one["outcome"] for one in ended] == ["reported"] * 3
     assert [one["peer"] for one in ended] == ids
     assert result["outcomes"] == {"reported": 3}
@@ -77,6 +99,61 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys):
     noisy = np.loadtxt(tmp_path / "out" / "noisy.csv", delimiter=",", skiprows=1)
     assert noisy.shape == (3, 32)
     assert set(noisy[:, -1]) <= {0, 1}
+
+
+@pytest.fixture
+def signed(tmp_path, capsys):
+    """A learner's key and a manifest of it."""
+    key, file = str(tmp_path / "learner.key"), str(tmp_path / "round")
+    assert main(["keygen", key]) == 0
+    assert main(["manifest", "create", "by-hand", "--key", key, "--out", file]) == 0
+    capsys.readouterr()
+    return tmp_path, key, file
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"--key": None}, "--key: missing"),
+        ({"--key": "other.key"}, "--manifest: not one that this learner signed"),
+        ({"--manifest": "nothing"}, "can't be read"),
+        ({"--set": "mechanism.target_epsilon=0.5"}, "--manifest: target_epsilon not as configured"),
+        ({"later": 58.0}, "--manifest: created 58 s ago; peers join within 58 s"),
+        ({"later": -31.0}, "--manifest: created -31 s ago"),
+        ({"round-key": "00" * 32}, "--manifest: the round key beside it belongs to another round"),
+        ({"round-key": "none"}, "is no round key"),
+    ],
+)
+def test_a_manifest_that_the_learner_cannot_serve_is_refused_and_its_key_kept(
+    signed, capsys, monkeypatch, change, complaint
+):
+    directory, key, file = signed
+    assert main(["keygen", str(directory / "other.key")]) == 0
+    options = {"--key": key, "--manifest": file, "--listen": f"127.0.0.1:{free_ports(1)[0]}"}
+    if "later" in change:
+        now = experiment.time.time
+        monkeypatch.setattr(experiment.time, "time", lambda: now() + change["later"])
+    if "round-key" in change:
+        Path(f"{file}.round-key").write_text(change["round-key"])
+    kept = Path(f"{file}.round-key").read_bytes()
+    changed = {
+        name: str(directory / value) if value in ("other.key", "nothing") else value for name, value in change.items()
+    }
+    options |= {name: value for name, value in changed.items() if name.startswith("--")}
+    arguments = [text for name, value in options.items() if value for text in (name, value)]
+    assert main(["learner", "by-hand", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert Path(f"{file}.round-key").read_bytes() == kept
+
+
+def test_a_manifest_whose_learner_cannot_listen_keeps_its_key(signed, capsys):
+    _, key, file = signed
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["learner", "by-hand", "--key", key, "--manifest", file, "--listen", at]) == 2
+    assert Path(f"{file}.round-key").exists()
 
 
 def test_a_key_file_is_its_owners_alone_and_never_overwritten(tmp_path, capsys):

@@ -4,6 +4,8 @@ The rounds last seconds, since real sockets need real time; nothing is asserted 
 """
 
 import asyncio
+import gc
+import os
 import sqlite3
 import time
 from contextlib import ExitStack
@@ -17,7 +19,7 @@ from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Answered, Asked, Ended, Flipped, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
-from p2p_labeldp.network import peer_process
+from p2p_labeldp.network import learner_process, peer_process
 from p2p_labeldp.network.host import Host
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.learner_process import serve
@@ -26,6 +28,7 @@ from p2p_labeldp.network.peer_process import run_peers
 from p2p_labeldp.network.store import Store, open_beside
 from p2p_labeldp.network.study import Terms
 from p2p_labeldp.protocol import manifest as manifests
+from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol.admission import enrol
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
@@ -257,3 +260,34 @@ async def test_a_state_that_can_not_be_written_ends_the_round_as_failed_and_its_
     me = Keys(randomness.Secret(bytes(32)).identity()).peer_id.hex()
     assert not [fact for fact in facts if isinstance(fact, Answered) and fact.peer == me]
     assert collected.reports == ()  # three of three have to hold an answer
+
+
+async def test_nothing_in_the_learners_process_has_the_rounds_key_after_the_round(tmp_path, monkeypatch):
+    """While reports come in there is one key ring that opens them; after the round there is none."""
+    drawn, alive = [], []
+
+    class Draws:
+        def __getattr__(self, name):
+            return getattr(os, name)
+
+        def urandom(self, count):
+            drawn.append(os.urandom(count))
+            return drawn[-1]
+
+    def rings():
+        gc.collect()
+        return [one for one in gc.get_objects() if isinstance(one, Keys) and one._secret in drawn]
+
+    monkeypatch.setattr(learner_process, "os", Draws())
+    open_report = reports.open_report
+
+    def opening(*arguments, **options):
+        alive.append(len(rings()))
+        return open_report(*arguments, **options)
+
+    monkeypatch.setattr(reports, "open_report", opening)
+    ends, _, collected = await play(tmp_path)
+    assert ends == [REPORTED] * 3
+    assert len(collected.reports) == 3
+    assert alive == [1, 1, 1]  # the control: while reports come in the search finds the one that opens them
+    assert rings() == []

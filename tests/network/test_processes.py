@@ -5,6 +5,7 @@ Phases here are short, since the rounds are small; a round takes about fifteen s
 
 import collections
 import dataclasses
+import math
 import os
 import re
 import signal
@@ -219,12 +220,19 @@ def test_directories_converge_with_the_learner_stopped(study_of):
     assert ends == {Outcome.UNREACHABLE: len(study)}
 
 
-def test_packed_peers_play_the_same_round(study_of):
+@pytest.mark.parametrize("packed", [1, 7, 64])
+def test_peers_packed_into_processes_have_the_same_transcript(study_of, packed):
+    """26 peers: each alone, in four processes of at most seven, all in one."""
     study = study_of(seed=4, sizes=SIZES, **SHORT)
-    expected, _ = on_arrays(study)
-    for packed in (7, 64):
-        played = launcher.play(dataclasses.replace(study, peers_per_process=packed))
-        assert facts.transcript(played.facts) == expected
+    processes = set()
+
+    def look(fact):
+        if isinstance(fact, Ended) and not processes:
+            processes.update(processes_of(os.getpid()))
+
+    played = launcher.play(dataclasses.replace(study, peers_per_process=packed), on_fact=look)
+    assert facts.transcript(played.facts) == on_arrays(study)[0]
+    assert len(processes) - 2 == math.ceil(len(study) / packed)  # learner and zygote have none
 
 
 def test_forked_processes_draw_different_ephemeral_keys():

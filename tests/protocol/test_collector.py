@@ -354,3 +354,24 @@ def test_a_deployed_peer_is_named_by_its_id():
     hand = accepting(opened=opened)
     hand.receive(report(hand), keys(1).peer_id, NOW)
     assert hand.persisted(Accepted)[0].peer == keys(1).peer_id.hex()
+
+
+def keys_within(machine):
+    """The round's key rings that a machine still holds."""
+    return [value for value in vars(machine).values() if getattr(value, "sealing_public", None) == ROUND.sealing_public]
+
+
+@pytest.mark.parametrize("how", ["at its end", "early"])
+def test_when_the_round_ends_the_learner_forgets_its_key(how):
+    hand = accepting()
+    kept = report(hand)
+    assert isinstance(hand.receive(kept, keys(1).peer_id, DEADLINES.closing), Receipt)
+    assert keys_within(hand.machine)
+    if how == "early":
+        hand.machine.close(DEADLINES.closing)
+    else:
+        hand.run(DEADLINES.report + 100)
+    assert hand.machine.over
+    assert not keys_within(hand.machine)
+    assert isinstance(hand.receive(kept, keys(1).peer_id, DEADLINES.report), Receipt)  # repeats take no key
+    assert hand.receive(report(hand, 2), keys(2).peer_id, DEADLINES.report) == Refusal("too_late")
