@@ -69,6 +69,7 @@ def main() -> int:
     mechanism = PrivUnit2.calibrated(dimension=d, epsilon=250.0)
     separated = Separated.calibrated(dimension=d, epsilon_direction=250.0, epsilon_magnitude=10.0, max_radius=1.0)
     gaussian = PrivUnitG.calibrated(dimension=d, epsilon=250.0)
+    cube, point = PrivUnitInfinity.calibrated(dimension=d, epsilon=250.0), np.tanh(narrow)
     print(f"one privatisation at d = {d:,}, median of {given.turns} turns of CPU time")
     print(f"{'mechanism':<24} {'ms':>7} {'floor ms':>9} {'of floor':>9}")
     for name, work in {
@@ -76,6 +77,7 @@ def main() -> int:
         "PrivUnit2, float32": lambda: mechanism.privatise(narrow, rng),
         "separated, float32": lambda: separated.privatise(narrow, rng),
         "PrivUnitG, float32": lambda: gaussian.privatise(narrow, rng),
+        "PrivUnit-infinity, f32": lambda: cube.privatise(point, rng),
     }.items():
         ratio, seconds, floor = cost_of_floor(work, lambda: rng.standard_normal(d), given.turns)
         holds = holds and ratio <= MOST_OF_FLOOR

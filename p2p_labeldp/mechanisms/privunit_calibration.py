@@ -88,8 +88,8 @@ def theorem1(dimension: int, epsilon: float) -> tuple[float, float]:
         return 0.5 * math.log(dimension) + math.log(6.0) - 0.5 * (dimension - 1) * log_gap + log_gamma
 
     def level(log_gap: float, cost: Cost) -> float:
-        c = cap(dimension, log_gap)
-        return target - cost(log_gap) + c.log_complement - c.log_mass
+        c = cap(dimension, log_gap)  # in exact arithmetic at most the target, by Theorem 1
+        return min(target, target - cost(log_gap) + c.log_complement - c.log_mass)
 
     best = (math.inf, 0.0, 0.0)
     # (16a) is searched in gamma; (16b), which may come close to gamma = 1, in -log_gap; each while affordable

@@ -120,7 +120,7 @@ class ProjUnit:
     def summary(self) -> dict[str, float]:
         """The constants by name: the inner mechanism's, with the error of the estimate."""
         own = {"projected": self.projected, "c": self.c}
-        return {**own, **self.inner.summary(), "output_norm": self.output_norm, "variance": self.variance}
+        return {**own, **self.inner.summary(), "variance": self.variance}
 
     def draw_projection(self, public: np.random.Generator) -> Vector:
         """W, shape (k, d), from coins that peer and learner share; it must not depend on the update.

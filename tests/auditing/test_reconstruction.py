@@ -71,6 +71,20 @@ def test_the_dictionary_attack_is_the_best_one_by_enumeration_of_all_outputs(wor
     assert abs(attack.posterior - best) <= 4.9 * 0.5 / math.sqrt(attack.trials)
 
 
+def test_the_dictionary_attack_uses_every_release():
+    """Against the largest chance by enumeration of all pairs of outputs. Fails with probability 2e-6."""
+    mechanism = PrivUnitInfinity.calibrated(dimension=4, epsilon=1.0)
+    outputs = np.array(list(itertools.product((-1.0, 1.0), repeat=4)))
+    points = np.array([[1.0 if word in s else -1.0 for word in range(4)] for s in itertools.combinations(range(4), 2)])
+    law = np.exp(mechanism.log_density(outputs, points)) / 16
+    pairs = (law[:, None, :] * law[None, :, :]).reshape(256, 6)
+    best = pairs.max(axis=1).sum() / 6
+    attack = attack_dictionary(mechanism, members=2, wrong=0, trials=20_000, rng=coin(4), participations=2)
+    assert abs(attack.success - best) < 4.9 * math.sqrt(best * (1 - best) / attack.trials)
+    assert abs(attack.posterior - best) < 4.9 * 0.5 / math.sqrt(attack.trials)
+    assert best > law.max(axis=1).sum() / 6 + 0.05  # one release is worth less than the test would miss
+
+
 @dataclass(frozen=True)
 class Liar:
     """States the density of one mechanism and releases by another."""

@@ -1,5 +1,6 @@
 """PrivUnit-infinity: by enumeration where 2^d is small, against 50-digit vectors where it is not, and on samples."""
 
+import collections
 import itertools
 import math
 
@@ -9,7 +10,7 @@ from scipy.stats import beta, chisquare
 
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms import privunit_infinity
-from p2p_labeldp.mechanisms.privunit_infinity import PrivUnitInfinity
+from p2p_labeldp.mechanisms.privunit_infinity import PrivUnitInfinity, _subset
 
 # dimension, epsilon, k, m, output norm, p
 VECTORS = [
@@ -134,6 +135,23 @@ def test_samples_have_the_enumerated_law(dimension, k):
         assert np.abs(z) == pytest.approx(mechanism.output_norm, rel=1e-14)
         counts = np.bincount(((z > 0) @ powers).astype(int), minlength=2**dimension)
         assert chisquare(counts, expected * len(z) / n).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("d", "size"), [(6, 3), (6, 1), (6, 5), (5, 0), (5, 5)])
+def test_a_subset_has_its_size_and_every_one_is_as_likely(d, size):
+    n, rng = 20_000, np.random.default_rng(5)
+    seen = collections.Counter(tuple(np.flatnonzero(_subset(d, size, rng)).tolist()) for _ in range(n))
+    assert set(seen) == set(itertools.combinations(range(d), size))
+    assert len(seen) == 1 or chisquare(list(seen.values())).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("size", [0, 1, 40_000, 70_000, 99_999, 100_000])
+def test_a_large_subset_has_its_size_and_no_favourite_half(size):
+    """Fails with probability 1e-6."""
+    chosen = _subset(100_000, size, np.random.default_rng(6))
+    assert chosen.sum() == size
+    spread = math.sqrt(size * (100_000 - size) / (4 * 99_999))  # of the hypergeometric law
+    assert abs(chosen[:50_000].sum() - size / 2) <= max(0.5, 4.9 * spread)
 
 
 @pytest.mark.parametrize(("dimension", "epsilon"), [(30, 3.0), (200, 12.0)])

@@ -11,6 +11,7 @@ from p2p_labeldp.mechanisms.privunit_gaussian import PrivUnitG
 from p2p_labeldp.mechanisms.privunit_infinity import PrivUnitInfinity
 from p2p_labeldp.mechanisms.projunit import ProjUnit
 from p2p_labeldp.mechanisms.scalar import ScalarDP, ScalarRelDP
+from p2p_labeldp.mechanisms.separated import Separated
 
 TABLE = Path(__file__).parents[2] / "simulations" / "results" / "mechanism_error.csv"
 ROWS = list(csv.DictReader(TABLE.read_text().splitlines()))
@@ -48,9 +49,29 @@ def test_errors_of_magnitudes_are_those_of_the_table(name, kind):
         assert variance == pytest.approx(float(row["error"]), rel=1e-8)
 
 
+@pytest.mark.parametrize("kind", ["absolute", "relative"])
+def test_errors_of_updates_are_those_of_the_table_at_the_best_split(kind):
+    name = {"absolute": "Separated (ScalarDP)", "relative": "Separated (ScalarRelDP)"}[kind]
+    rows = [row for row in ROWS if row["mechanism"] == name]
+    assert len(rows) == 8
+    for row in rows:
+        epsilon = float(row["epsilon"])
+        best = min(
+            Separated.calibrated(
+                dimension=int(row["dimension"]),
+                epsilon_direction=epsilon * (1 - k / 40),
+                epsilon_magnitude=epsilon * k / 40,
+                max_radius=1.0,
+                magnitude=kind,
+            ).variance(1.0)
+            for k in range(1, 40)
+        )
+        assert best == pytest.approx(float(row["error"]), rel=1e-8)
+
+
 def test_samples_agreed_with_the_closed_forms():
     scores = [float(row["z_score"]) for row in ROWS if row["z_score"] != "nan"]
-    assert len(scores) >= 110
+    assert len(scores) >= 150
     assert max(map(abs, scores)) < 5.0
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms.privunit import PrivUnit2
@@ -59,6 +60,26 @@ def test_the_levels_add_up(direction):
     assert mechanism.epsilon == 7.0
     assert mechanism.epsilon_exact == pytest.approx(7.0, rel=1e-9)
     assert mechanism.epsilon_exact <= 7.0
+
+
+@pytest.mark.parametrize(("spent", "caught"), [(0.75, False), (1.2, True)])
+@pytest.mark.parametrize("direction", [PrivUnit2, PrivUnitInfinity])
+@pytest.mark.parametrize("magnitude", [ScalarDP, ScalarRelDP])
+def test_the_local_guarantee_holds_on_samples_and_overspending_is_caught(direction, magnitude, spent, caught):
+    """At confidence 1 - 1e-6, for a claim of 1.5 in all. The event is the largest output along u, under the longest
+    update along u and under almost none the other way: both levels are spent on it."""
+    mechanism = Separated(
+        direction=direction.calibrated(dimension=1, epsilon=spent),
+        magnitude=magnitude.calibrated(epsilon=spent, max_radius=1.0),
+    )
+    n, rng = 100_000, np.random.default_rng(4)
+    hits = [
+        int((mechanism.privatise_many(np.full((n, 1), w), rng) > 0.999 * mechanism.output_norm).sum())
+        for w in (1.0, -1e-12)
+    ]
+    seen = math.log(beta.ppf(5e-7, hits[0], n - hits[0] + 1) / beta.ppf(1 - 5e-7, hits[1] + 1, n - hits[1]))
+    assert 0.8 * 2 * spent < seen <= 2 * spent
+    assert (seen > 1.5) is caught
 
 
 def test_no_output_is_larger_than_stated():

@@ -8,7 +8,7 @@ from scipy.stats import kstest, norm
 
 from p2p_labeldp.mechanisms.cap import cap, log_gap_of
 from p2p_labeldp.mechanisms.norms import euclidean
-from p2p_labeldp.mechanisms.sphere import draw_cosines, place, place_rows
+from p2p_labeldp.mechanisms.sphere import _proposals, draw_cosines, place, place_rows
 
 DRAWS = 20_000
 
@@ -49,6 +49,16 @@ def test_cosines_have_the_uniform_cosine_s_law_on_their_side_of_the_threshold(di
     above = np.array([share_above(dimension, float(x)) for x in t[:4000]])
     uniform = (above - mass) / (1 - mass) if off else above / mass
     assert kstest(uniform, "uniform").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 40, 4_000_000])
+@pytest.mark.parametrize("deviations", [0.01, 0.3, 0.6, 0.612, 0.614, 0.7, 1.0, 1.4])
+@pytest.mark.parametrize("off", [False, True])
+def test_at_least_half_of_the_proposals_are_accepted(dimension, deviations, off):
+    """Fails with probability 1e-6; in few dimensions the best switch is a little elsewhere."""
+    n, gamma = 40_000, min(deviations / math.sqrt(dimension), 0.99)
+    accepted = _proposals(cap(dimension, log_gap_of(gamma)), np.full(n, off), np.random.default_rng(1))[2]
+    assert accepted.mean() > (0.5 if dimension > 3 else 0.4) - 4.9 * 0.5 / math.sqrt(n)
 
 
 def test_the_sine_keeps_its_digits_where_the_cosine_rounds_to_one():
