@@ -209,6 +209,8 @@ class Collector(Machine):
                 if self.state is State.GATHERING and len(self._addresses) < MAX_ADDRESSES:
                     self._addresses[sender] = Address(sender, message.host, message.port)
                     self._heard.append((sender, message.host, message.port))
+                    if len(self._addresses) <= FIRST_CONTACTS_A_TICK:  # on these few all the others depend
+                        self._keep_heard(now)
                 return ManifestReply(self.envelope, now)
             case GetRoster():
                 return self._reply_with_roster(message)
@@ -270,9 +272,7 @@ class Collector(Machine):
 
     def _on_pull(self, now: float) -> None:
         """A few first contacts, and one member of each cluster whose last pulls were worth it."""
-        if self._heard:  # all since the last tick at once: a restart that knows most of them finds the others
-            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
-            self._heard = []
+        self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
         for peer_id in [*self._addresses][:FIRST_CONTACTS_A_TICK]:
             self._pull(self._addresses.pop(peer_id), None, now)
         for cluster in self._clusters:
@@ -282,6 +282,11 @@ class Collector(Machine):
                 self._next_pull[cluster] = now + pause
         self._plan_ahead()
         self.set_alarm("pull", now + self._period)
+
+    def _keep_heard(self, now: float) -> None:
+        if self._heard:
+            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
+            self._heard = []
 
     def _plan_ahead(self) -> None:
         """Plans for one cluster that seems whole. Planning takes up to a second for a few hundred members, and the plan

@@ -36,6 +36,8 @@ from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
+FASTEST_AGAIN, SLOWEST_AGAIN = 0.25, 0.75  # periods until a failed request is tried again
+
 
 class State(Enum):
     """Where a peer stands in the round."""
@@ -169,7 +171,7 @@ class Participant(Machine):
 
     def again(self, alarm: str, now: float, until: float) -> None:
         """Tries a failed request again soon, as long as its phase lasts."""
-        at = now + self.period * (0.25 + 0.5 * self.rng.random())
+        at = now + self.period * (FASTEST_AGAIN + (SLOWEST_AGAIN - FASTEST_AGAIN) * self.rng.random())
         if at < until:
             self.set_alarm(alarm, at)
 
