@@ -35,6 +35,7 @@ from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
+from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
 from p2p_labeldp.network.transport import format_address
@@ -263,7 +264,14 @@ PUBLIC_SEED = 0
 
 
 def learn_from_peers(
-    config: Config, *, coins: Secret, host: str, port: int, say: Callable[[str], None], store: Store | None = None
+    config: Config,
+    *,
+    coins: Secret,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    stopping: Stopping,
+    store: Store | None = None,
 ) -> Run:
     """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
 
@@ -274,6 +282,7 @@ def learn_from_peers(
         host: Where to listen.
         port: Where to listen.
         say: Is told how far it is, a line at a time.
+        stopping: Ends the round early.
         store: Where the learner keeps its round; a round it died in is taken up. The caller has it forget the round
             when the result is in safe hands.
 
@@ -299,8 +308,15 @@ def learn_from_peers(
         say(f"classes: {','.join(terms.classes)}")
 
     collected = asyncio.run(
-        learner_process.serve_until_interrupted(
-            terms, keys=Keys(coins.identity()), host=host, port=port, sink=hear, announce=announce, store=store
+        learner_process.serve_until_told(
+            terms,
+            stopping=stopping,
+            keys=Keys(coins.identity()),
+            host=host,
+            port=port,
+            sink=hear,
+            announce=announce,
+            store=store,
         )
     )
     noisy = _noisy(collected, prepared.study.features.shape[1])

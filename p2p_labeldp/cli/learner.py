@@ -59,6 +59,7 @@ def command(
     from p2p_labeldp import experiment, results
     from p2p_labeldp.cli.keygen import keys_of
     from p2p_labeldp.network import store
+    from p2p_labeldp.network.stopping import Stopping
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret, secure
     from p2p_labeldp.reports import table
@@ -73,6 +74,7 @@ def command(
             print(line, file=sys.stderr, flush=True)
 
     with ExitStack() as stack:
+        stopping = stack.enter_context(Stopping())
         directory = None if out is None else stack.enter_context(results.claimed(out))
         kept = None
         if key is not None:
@@ -80,7 +82,9 @@ def command(
                 Path(key), peer_id=keys_of(key)[1], state=None if state is None else Path(state), new_state=new_state
             )
             stack.callback(kept.close)
-        done = experiment.learn_from_peers(chosen, coins=coins, host=host, port=port, say=say, store=kept)
+        done = experiment.learn_from_peers(
+            chosen, coins=coins, host=host, port=port, say=say, stopping=stopping, store=kept
+        )
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
         if as_json:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from p2p_labeldp.facts import Ended, Fact
     from p2p_labeldp.labels import Example, LabelSpace
     from p2p_labeldp.network.party import Party
+    from p2p_labeldp.network.stopping import Stopping
     from p2p_labeldp.protocol.effects import Address
 
 HELP = """Take part in one round.
@@ -76,6 +77,7 @@ def command(
     from p2p_labeldp.crypto.keys import Keys
     from p2p_labeldp.network import store
     from p2p_labeldp.network.party import Party
+    from p2p_labeldp.network.stopping import Stopping
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret
 
@@ -116,17 +118,17 @@ def command(
     if not quiet:
         typer.echo(f"this peer is {keys.peer_id.hex()}@{listen}", err=True)
     try:
-        outcome = _take_part(party, quiet=quiet)
+        with Stopping() as stopping:
+            outcome = _take_part(party, quiet=quiet, stopping=stopping)
+            ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
+            typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
     finally:
         kept.close()
-    ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
-    typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
     return 0
 
 
-def _take_part(party: Party, *, quiet: bool) -> Ended:
+def _take_part(party: Party, *, quiet: bool, stopping: Stopping) -> Ended:
     import asyncio
-    import signal
 
     from p2p_labeldp.facts import Ended, Outcome, Reason
     from p2p_labeldp.network.peer_process import run_peers
@@ -139,10 +141,7 @@ def _take_part(party: Party, *, quiet: bool) -> Ended:
             print(line, file=sys.stderr, flush=True)
 
     async def run() -> None:
-        stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        await run_peers([party], sink, stopped=stopped)
+        await run_peers([party], sink, stopped=stopping.event())
 
     asyncio.run(run())
     ends = [fact for fact in facts if isinstance(fact, Ended)]

@@ -29,6 +29,7 @@ from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline
 from p2p_labeldp.network.host import Host, Sink
 from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, Terms, collected
 from p2p_labeldp.network.transport import format_address
@@ -154,9 +155,10 @@ def _check_same(terms: Terms, manifest: Manifest) -> None:
         )
 
 
-async def serve_until_interrupted(
+async def serve_until_told(
     terms: Terms,
     *,
+    stopping: Stopping,
     keys: Keys,
     host: str,
     port: int,
@@ -164,10 +166,7 @@ async def serve_until_interrupted(
     announce: Callable[[Address], None],
     store: Store | None = None,
 ) -> Collected:
-    """``serve`` for a command: SIGINT or SIGTERM ends the round, and what was reported until then is kept."""
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    """``serve`` for a command: told to end it ends the round, and what was reported until then is kept."""
 
     async def at_once() -> Terms:
         return terms
@@ -179,7 +178,7 @@ async def serve_until_interrupted(
         port=port,
         sink=sink,
         announce=announce,
-        stopped=stopped,
+        stopped=stopping.event(),
         linger=LINGER_SECONDS,
         store=store,
     )

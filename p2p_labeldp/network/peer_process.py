@@ -58,7 +58,7 @@ async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: async
         asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS)
         reply = await _unless(stopped, asking)
         if reply is None:
-            sink(Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY))
+            sink(party.stopped())
             return
         try:
             opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
