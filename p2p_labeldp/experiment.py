@@ -272,6 +272,8 @@ def learn_from_peers(
     say: Callable[[str], None],
     stopping: Stopping,
     store: Store | None = None,
+    operator: tuple[str, int] | None = None,
+    on_fact: Callable[[Fact], None] | None = None,
 ) -> Run:
     """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
 
@@ -285,6 +287,8 @@ def learn_from_peers(
         stopping: Ends the round early.
         store: Where the learner keeps its round; a round it died in is taken up. The caller has it forget the round
             when the result is in safe hands.
+        operator: Where to answer the operator; nowhere if not given.
+        on_fact: Is told what happens, instead of ``say``.
 
     Raises:
         ConfigurationError: Something is impossible; no round was opened.
@@ -300,7 +304,9 @@ def learn_from_peers(
 
     def hear(fact: Fact) -> None:
         heard.append(fact)
-        if isinstance(fact, Accepted):
+        if on_fact is not None:
+            on_fact(fact)
+        elif isinstance(fact, Accepted):
             say(f"{fact.at:6.1f} s  accepted a report for cluster {fact.cluster}")
 
     def announce(address: Address) -> None:
@@ -317,6 +323,7 @@ def learn_from_peers(
             sink=hear,
             announce=announce,
             store=store,
+            operator=operator,
         )
     )
     noisy = _noisy(collected, prepared.study.features.shape[1])

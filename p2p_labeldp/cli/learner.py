@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
 from p2p_labeldp.errors import ConfigurationError
 
 HELP = """Open one round and train on its reports.
@@ -49,6 +50,8 @@ def command(
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep result and reports here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    operator: OperatorPlace = None,
+    log_json: LogJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """See ``HELP``."""
@@ -69,6 +72,10 @@ def command(
         raise ConfigurationError("given without --key; a learner that comes back needs its key", field="--state")
     coins = secure() if key is None else Secret(keys_of(key)[0])
 
+    lines = JsonLines()
+    if log_json:
+        lines.attach()
+
     def say(line: str) -> None:
         if not quiet:
             print(line, file=sys.stderr, flush=True)
@@ -83,7 +90,15 @@ def command(
             )
             stack.callback(kept.close)
         done = experiment.learn_from_peers(
-            chosen, coins=coins, host=host, port=port, say=say, stopping=stopping, store=kept
+            chosen,
+            coins=coins,
+            host=host,
+            port=port,
+            say=lines.say if log_json else say,
+            stopping=stopping,
+            store=kept,
+            operator=None if operator is None else parse_place(operator, field="--operator"),
+            on_fact=lines.hear if log_json else None,
         )
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from p2p_labeldp.cli.limits import Colluders, MaxColluderEpsilon, MaxEpsilon, MaxLocalEpsilon, MinimumSize, policy_of
+from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ def command(
         typer.Option("--another-roster", help="Let a spent label leave again, flipped as before: local epsilon."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
+    operator: OperatorPlace = None,
+    log_json: LogJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> int:
     """See ``HELP``."""
@@ -91,6 +95,7 @@ def command(
         minimum_size=minimum_size,
     )
     host, port = parse_place(listen, field="--listen")
+    place = None if operator is None else parse_place(operator, field="--operator")
     coins = Secret(keys_of(key)[0])
     keys = Keys(coins.identity())
     expected = _address(learner, "--learner")
@@ -115,11 +120,15 @@ def command(
         policy=policy,
         store=kept,
     )
-    if not quiet:
+    lines = JsonLines()
+    if log_json:
+        lines.attach()
+    elif not quiet:
         typer.echo(f"this peer is {keys.peer_id.hex()}@{listen}", err=True)
+    tell = lines.hear if log_json else _say_nothing if quiet else _say
     try:
         with Stopping() as stopping:
-            outcome = _take_part(party, quiet=quiet, stopping=stopping)
+            outcome = _take_part(party, tell=tell, stopping=stopping, operator=place)
             ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
             typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
     finally:
@@ -127,25 +136,37 @@ def command(
     return 0
 
 
-def _take_part(party: Party, *, quiet: bool, stopping: Stopping) -> Ended:
+def _take_part(
+    party: Party, *, tell: Callable[[Fact], None], stopping: Stopping, operator: tuple[str, int] | None
+) -> Ended:
     import asyncio
 
     from p2p_labeldp.facts import Ended, Outcome, Reason
+    from p2p_labeldp.network.operator import operating
     from p2p_labeldp.network.peer_process import run_peers
 
     facts: list[Fact] = []
 
     def sink(fact: Fact) -> None:
         facts.append(fact)
-        if not quiet and (line := _progress(fact)):
-            print(line, file=sys.stderr, flush=True)
+        tell(fact)
 
     async def run() -> None:
-        await run_peers([party], sink, stopped=stopping.event())
+        async with operating(operator, sink) as (watcher, heard):
+            await run_peers([party], heard, stopped=stopping.event(), watcher=watcher)
 
     asyncio.run(run())
     ends = [fact for fact in facts if isinstance(fact, Ended)]
     return ends[0] if ends else Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY)
+
+
+def _say(fact: Fact) -> None:
+    if line := _progress(fact):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _say_nothing(_fact: Fact) -> None:
+    pass
 
 
 def _progress(fact: Fact) -> str:

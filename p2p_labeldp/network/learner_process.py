@@ -29,6 +29,7 @@ from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline
 from p2p_labeldp.network.host import Host, Sink
 from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.peer_process import Watcher
 from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, Terms, collected
@@ -55,6 +56,7 @@ async def serve(
     stopped: asyncio.Event,
     linger: float | None = None,
     store: Store | None = None,
+    watcher: Watcher | None = None,
 ) -> Collected:
     """Opens a round and serves it until its end, or until ``stopped``; or takes up the one that it died in.
 
@@ -69,6 +71,7 @@ async def serve(
         linger: Seconds to repeat receipts that got lost once every rostered peer's report is in; by default to the
             round's end.
         store: What the learner has on disk; nothing if not given.
+        watcher: Is told of the host.
 
     Raises:
         ConfigurationError: The learner died in a round of other terms.
@@ -85,6 +88,8 @@ async def serve(
         )
         try:
             bound = await server.listen(host, port)
+            if watcher is not None:
+                watcher.watch(server)
             announce(Address(keys.peer_id, host, bound))
             collector, elapsed = _collector(await terms(), keys=keys, log=log, store=store or _keep_nothing)
             server.start(collector, elapsed=elapsed)
@@ -165,23 +170,28 @@ async def serve_until_told(
     sink: Sink,
     announce: Callable[[Address], None],
     store: Store | None = None,
+    operator: tuple[str, int] | None = None,
 ) -> Collected:
     """``serve`` for a command: told to end it ends the round, and what was reported until then is kept."""
 
     async def at_once() -> Terms:
         return terms
 
-    return await serve(
-        at_once,
-        keys=keys,
-        host=host,
-        port=port,
-        sink=sink,
-        announce=announce,
-        stopped=stopping.event(),
-        linger=LINGER_SECONDS,
-        store=store,
-    )
+    from p2p_labeldp.network.operator import operating  # a study's learner has none, and needs no counters
+
+    async with operating(operator, sink) as (watcher, heard):
+        return await serve(
+            at_once,
+            keys=keys,
+            host=host,
+            port=port,
+            sink=heard,
+            announce=announce,
+            stopped=stopping.event(),
+            linger=LINGER_SECONDS,
+            store=store,
+            watcher=watcher,
+        )
 
 
 def main() -> int:

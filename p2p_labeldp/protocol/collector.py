@@ -158,6 +158,10 @@ class Collector(Machine):
         """Whether the round is over."""
         return self.state is State.ENDED
 
+    @property
+    def records(self) -> int:
+        return sum(map(len, self._clusters.values()))
+
     def start(self, now: float) -> None:
         """Opens the round, or takes it up where it was."""
         d = self._deadlines

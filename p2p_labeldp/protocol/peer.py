@@ -226,6 +226,14 @@ class Peer(Participant):
         return reply
 
     @property
+    def records(self) -> int:
+        return len(self.directory.mates)
+
+    @property
+    def lacks(self) -> str | None:
+        return "no mate is known" if self.records < 2 else None
+
+    @property
     def waits_for_its_receipt(self) -> bool:
         """Whether its report has left, and may have been accepted."""
         return self.part is not None and self.part.report is not None
