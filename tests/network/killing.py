@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,27 +47,28 @@ from p2p_labeldp.randomness import Secret
 
 PEERS, LEARNER = 7, 7  # the learner's place among the parties
 DEADLINES = Deadlines(join=6.0, exchange=12.0, closing=15.0, report=18.0)
-GIVE_UP_SECONDS = DEADLINES.report + 8.0
+PATIENCE_SECONDS = 8.0  # after the last deadline
 KILLS_A_ROUND = 6
 MAX_FACTS, MAX_AWAY_SECONDS = 10, 1.0
 
 
 @dataclass
 class Kill:
-    """One death: of whom, at an instant of the round or after its n-th fact, and how long until the restart."""
+    """One death: whose, at an instant of the round or after its n-th fact (of a kind), and for how long."""
 
     victim: int
     at: float | None
     fact: int | None
     away: float
+    kind: str = ""
 
 
-def plan(rng: random.Random) -> list[Kill]:
+def plan(rng: random.Random, pace: float) -> list[Kill]:
     """The deaths of one round, half of them at facts."""
     kills = []
     for i in range(KILLS_A_ROUND):
         victim = rng.randrange(PEERS + 1)
-        at, fact = (rng.uniform(0.0, DEADLINES.report), None) if i % 2 else (None, rng.randint(1, MAX_FACTS))
+        at, fact = (rng.uniform(0.0, pace * DEADLINES.report), None) if i % 2 else (None, rng.randint(1, MAX_FACTS))
         kills.append(Kill(victim, at, fact, rng.uniform(0.0, MAX_AWAY_SECONDS)))
     return kills
 
@@ -89,10 +91,12 @@ class Round:
         directory: Where keys, states and records are.
         kills: The plan.
         forgetful: Names of kinds of facts that are not written, though the party believes they are: the control.
+        pace: How much longer than usual the phases are, on a machine that is busy.
     """
 
-    def __init__(self, directory: Path, kills: list[Kill], forgetful: tuple[str, ...] = ()) -> None:
-        self._directory, self._forgetful = directory, forgetful
+    def __init__(self, directory: Path, kills: list[Kill], forgetful: tuple[str, ...], pace: float) -> None:
+        self._directory, self._forgetful, self._pace = directory, forgetful, pace
+        self._give_up = pace * DEADLINES.report + PATIENCE_SECONDS
         self._at_facts = {i: [k for k in kills if k.victim == i and k.fact] for i in range(PEERS + 1)}
         self._at_instants = sorted((k for k in kills if k.at is not None), key=lambda k: k.at or 0.0)
         self._running: dict[int, int] = {}  # pid -> party
@@ -125,13 +129,13 @@ class Round:
                 self._start(self._starts.pop(0)[1])
             while self._at_instants and (self._at_instants[0].at or 0.0) <= now:
                 self._kill(self._at_instants.pop(0))
-            if now > GIVE_UP_SECONDS or self._ended >= set(range(PEERS)):
+            if now > self._give_up or self._ended >= set(range(PEERS)):
                 for pid, party in self._running.items():
-                    if now > GIVE_UP_SECONDS + 4.0:
+                    if now > self._give_up + 4.0:
                         self.outcome.found.append(f"party {party} does not end within four seconds of SIGTERM")
                         os.kill(pid, signal.SIGKILL)
                         self._ended.add(party)
-                    elif now > self._told_to_end.get(pid, 0.0) and (party == LEARNER or now > GIVE_UP_SECONDS):
+                    elif now > self._told_to_end.get(pid, 0.0) and (party == LEARNER or now > self._give_up):
                         self._told_to_end[pid] = now + 1.0
                         os.kill(pid, signal.SIGTERM)
             time.sleep(0.005)
@@ -200,7 +204,7 @@ class Round:
                 write(self_, fact)  # type: ignore[arg-type]
             line = kept.encode(fact)  # type: ignore[arg-type]
             os.write(journal, len(line).to_bytes(4, "big") + line)
-            count += 1
+            count += kill is not None and kill.kind in ("", type(fact).__name__)
             if kill is not None and count == kill.fact:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -233,7 +237,7 @@ class Round:
             deadlines=DEADLINES,
             gossip_period=0.25,
             study=False,
-        )
+        ).slowed(self._pace)
         key = self._directory / f"{LEARNER}.key"
         disk = store.open_beside(key, peer_id=self._ids[LEARNER])
         keys = Keys(Secret(keys_of(str(key))[0]).identity())
@@ -291,14 +295,16 @@ class Round:
                 found.append(f"party {party} persisted {lived} and told {told}")
 
 
-def soak(plans: list[list[Kill]], *, kills: int, forgetful: tuple[str, ...] = (), say=lambda _: None) -> Outcome:  # type: ignore[no-untyped-def]
+def soak(
+    plans: list[list[Kill]], *, kills: int, pace: float, forgetful: tuple[str, ...], say: Callable[[str], None]
+) -> Outcome:
     """Rounds by their plans, until so many processes were killed."""
     total = Outcome()
     for number, drawn in enumerate(plans, start=1):
         if total.kills >= kills:
             break
         with tempfile.TemporaryDirectory() as directory:
-            done = Round(Path(directory), drawn, forgetful).play()
+            done = Round(Path(directory), drawn, forgetful, pace).play()
         total.kills += done.kills
         total.at_facts += done.at_facts
         total.reports += done.reports
@@ -312,20 +318,25 @@ def soak(plans: list[list[Kill]], *, kills: int, forgetful: tuple[str, ...] = ()
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--pace", type=float, default=1.0, help="How much longer the phases are.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--forget", action="append", default=[], metavar="KIND", help="Facts that are not written.")
     parser.add_argument(
-        "--kill", action="append", default=[], metavar="PARTY:FACT", help="One round, in which these deaths are died."
+        "--kill", action="append", default=[], metavar="PARTY:N[:KIND]", help="One round; dies at its n-th fact."
     )
     parser.add_argument("--json", action="store_true", help="Print the summary as one JSON object.")
     given = parser.parse_args()
-    say = (lambda _: None) if given.json else lambda line: print(line, flush=True)
+
+    def say(line: str) -> None:
+        if not given.json:
+            print(line, flush=True)
+
     rng = random.Random(given.seed)
-    plans = [plan(rng) for _ in range(10 + given.kills)]  # more than enough: all drawn before the first round
+    plans = [plan(rng, given.pace) for _ in range(10 + given.kills)]  # all drawn before the first round
     if given.kill:
-        pairs = [map(int, text.split(":")) for text in given.kill]
-        plans = [[Kill(victim, None, fact, 0.3) for victim, fact in pairs]]
-    total = soak(plans, kills=given.kills, forgetful=tuple(given.forget), say=say)
+        asked = [(*text.split(":"), "")[:3] for text in given.kill]
+        plans = [[Kill(int(victim), None, int(fact), 0.3, kind) for victim, fact, kind in asked]]
+    total = soak(plans, kills=given.kills, pace=given.pace, forgetful=tuple(given.forget), say=say)
     summary = {
         "seed": given.seed,
         "kills": total.kills,

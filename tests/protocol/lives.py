@@ -65,7 +65,7 @@ class Lives:
     """
 
     def __init__(self, study, *, kill=None, before=False, away=0.3, moved=False, loses=(), fresh_coins=False):
-        self.study, self._kill, self._before, self._away, self._moved = study, kill, before, away, moved
+        self.study, self._kill, self._before, self._away, self.moved = study, kill, before, away, moved
         self._fresh_coins = fresh_coins
         self.count, self.victim, self.fatal = 0, None, None
         self.network = Taped(rng=random.Random(study.seed))
@@ -97,7 +97,7 @@ class Lives:
             machine, address = self._collector(), self._where.address()
         else:
             party = self.parties[name]
-            if self.starts[name] > 1 and self._moved:
+            if self.starts[name] > 1 and self.moved:
                 party = replace(party, host=f"elsewhere-{name}", sequence=3)
             if self._fresh_coins:
                 party = replace(party, coins=randomness.replay(1000 * self.starts[name] + self.study.seed, name))
