@@ -130,6 +130,7 @@ class Collector(Machine):
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
+        self._heard_ever = 0  # addresses that are, or will be
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
         self._proofs: dict[int, list[bytes]] = {}  # cluster -> pairs of records that contradict each other
@@ -160,6 +161,10 @@ class Collector(Machine):
     def over(self) -> bool:
         """Whether the round is over."""
         return self.state is State.ENDED
+
+    @property
+    def records(self) -> int:
+        return sum(map(len, self._clusters.values()))
 
     def start(self, now: float) -> None:
         """Opens the round, or takes it up where it was."""
@@ -212,8 +217,11 @@ class Collector(Machine):
             case GetManifest():
                 if self.state is State.GATHERING and sender not in self._cluster_named:
                     noted = self._contacts.add(Address(sender, message.host, message.port))
-                    if noted and len(self._heard) < CAPACITY:
+                    if noted and self._heard_ever < CAPACITY:
+                        self._heard_ever += 1
                         self._heard.append((sender, message.host, message.port))
+                        if self._heard_ever <= FIRST_CONTACTS_A_TICK:  # on these few all the others depend
+                            self._keep_heard(now)
                 return ManifestReply(self.envelope, now)
             case GetRoster():
                 return self._reply_with_roster(message)
@@ -298,9 +306,7 @@ class Collector(Machine):
 
     def _on_pull(self, now: float) -> None:
         """A few first contacts, and one member of each cluster whose last pulls were worth it."""
-        if self._heard:  # all since the last tick at once: a restart that knows most of them finds the others
-            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
-            self._heard = []
+        self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
         for contact in self._contacts.take(FIRST_CONTACTS_A_TICK):
             self._pull(contact, None, now)
         for cluster in self._clusters:
@@ -310,6 +316,11 @@ class Collector(Machine):
                 self._next_pull[cluster] = now + pause
         self._plan_ahead()
         self.set_alarm("pull", now + self._period)
+
+    def _keep_heard(self, now: float) -> None:
+        if self._heard:
+            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
+            self._heard = []
 
     def _plan_ahead(self) -> None:
         """Plans for one cluster that seems whole. Planning takes up to a second for a few hundred members, and the plan

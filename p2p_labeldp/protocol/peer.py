@@ -122,6 +122,7 @@ class Peer(Participant):
             enrolment=enrolment,
         )
         self._sequence = sequence
+        self._contacts = tuple(contact for contact in contacts if contact.peer_id != keys.peer_id)
         self._own = own = sign_record(record, keys)
         self.directory.absorb((own,), 0.0)
         self._gossip = Dissemination(
@@ -130,7 +131,7 @@ class Peer(Participant):
             directory=self.directory,
             own=own,
             round_id=opened.round_id,
-            contacts=tuple(contact for contact in contacts if contact.peer_id != keys.peer_id),
+            contacts=self._contacts,
             enough=opened.manifest.minimum_size,
             period=self.period,
             rng=self.rng,
@@ -236,6 +237,14 @@ class Peer(Participant):
         return reply
 
     @property
+    def records(self) -> int:
+        return len(self.directory.mates)
+
+    @property
+    def lacks(self) -> str | None:
+        return "no mate is known" if self.records < 2 else None
+
+    @property
     def waits_for_its_receipt(self) -> bool:
         """Whether its report has left, and may have been accepted."""
         return self.part is not None and self.part.report is not None
@@ -316,18 +325,27 @@ class Peer(Participant):
             self.observe(past.outcome)  # nothing new, but whoever started the peer asks for it
             return
         self._set_off(now)
-        if self._sequence != past.joined.sequence:
+        moved = self._sequence != past.joined.sequence
+        if moved:
             self._enter(now)
         if past.committed is not None:
             self._resume_part(past, past.committed, now)
         elif now >= d.exchange or (past.gathered is None and now > d.join - NEWCOMER_PERIODS * self.period):
             self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
         else:
+            if moved:
+                self._announce(self._contacts, now)
             if past.gathered is None:
                 self.set_alarm("snapshot", d.join - self.period / 2)
             else:
                 self._joining.resume(past.gathered)
             self.set_alarm("join", d.join)
+
+    def _announce(self, others: Iterable[Address], now: float) -> None:
+        """Tells where it is now, without being asked: others may be at rest, and know it elsewhere."""
+        for address in others:
+            push = Push(self.opened.round_id, Topic.DIRECTORY, (self._own,))
+            self.send(address, push, lambda *_: None, now, self.deadlines.report)
 
     def _resume_part(self, past: Past, committed: CommittedTo, now: float) -> None:
         d = self.deadlines
@@ -341,11 +359,9 @@ class Peer(Participant):
             given={answer.asker_id: (answer.ask_id, answer.box) for answer in past.answers},
         )
         self.clear_alarm(dissemination.ALARM)
-        if self._sequence != past.joined.sequence:  # its mates are at rest: it tells them where it is now
-            for entry in self.directory.mates:
-                if entry.signer != self.keys.peer_id:
-                    push = Push(self.opened.round_id, Topic.DIRECTORY, (self._own,))
-                    self.send(address_of(entry), push, lambda *_: None, now, d.report)
+        if self._sequence != past.joined.sequence:
+            others = [entry for entry in self.directory.mates if entry.signer != self.keys.peer_id]
+            self._announce(map(address_of, others), now)
         if past.ready is None and now <= self._exchanging.last_return:
             if not self.my.exchange.holding:
                 self._exchanging.begin(now)
