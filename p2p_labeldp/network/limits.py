@@ -87,14 +87,27 @@ def _available(root: Path) -> int | None:
 def _processes(root: Path) -> int | None:
     """Less those that run. ``RLIMIT_NPROC`` counts those of a user, and binds everybody but root."""
     kernel = root / "proc/sys/kernel"
-    most = [n for n in (_number(kernel / "pid_max"), _number(kernel / "threads-max")) if n is not None]
-    if os.geteuid() != 0 and (soft := resource.getrlimit(resource.RLIMIT_NPROC)[0]) != resource.RLIM_INFINITY:
-        most.append(soft)
     try:
         running = int((root / "proc/loadavg").read_text().split()[3].partition("/")[2])
     except (OSError, IndexError, ValueError):
         running = 0
-    return max(min(most) - running, 0) if most else None
+    left = [n - running for n in (_number(kernel / "pid_max"), _number(kernel / "threads-max")) if n is not None]
+    soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if os.geteuid() != 0 and soft != resource.RLIM_INFINITY:
+        left.append(soft - _threads_of(root, os.getuid()))
+    return max(min(left), 0) if left else None
+
+
+def _threads_of(root: Path, uid: int) -> int:
+    count = 0
+    for entry in (root / "proc").iterdir():
+        try:
+            status = (entry / "status").read_text() if entry.name.isdigit() else ""
+        except OSError:  # it ended
+            continue
+        if re.search(rf"^Uid:\t{uid}\b", status, re.M):
+            count += int((re.search(r"^Threads:\t(\d+)", status, re.M) or [0, 0])[1])
+    return count
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:

@@ -37,7 +37,10 @@ def test_without_groups_it_is_the_machine_that_limits(machine, monkeypatch):
 def test_a_user_is_bound_by_its_own_number_of_processes_and_root_is_not(machine, monkeypatch):
     monkeypatch.setattr(limits.resource, "getrlimit", lambda _: (1000, 5000))
     monkeypatch.setattr(limits.os, "geteuid", lambda: 1000)
-    assert machine.read().processes == 1000 - 768
+    monkeypatch.setattr(limits.os, "getuid", lambda: 1000)
+    machine.put("proc/12/status", "Uid:\t1000\t1000\t1000\t1000\nThreads:\t3\n")
+    machine.put("proc/13/status", "Uid:\t1001\t1001\t1001\t1001\nThreads:\t5\n")
+    assert machine.read().processes == 1000 - 3
     monkeypatch.setattr(limits.os, "geteuid", lambda: 0)
     assert machine.read().processes == 32768 - 768
 
