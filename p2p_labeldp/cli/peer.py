@@ -38,6 +38,8 @@ The limits are this peer's own: it computes what a round would promise, believes
 passes them. What has left of the label is kept in a state file: a label leaves once, whoever the learner is. The state
 belongs to the key; with the key but without its state this command refuses to start.
 
+The state also holds the round: killed and started again, the peer takes up where it was, or abstains. SIGTERM ends it.
+
 Example:
 
 \b
@@ -69,7 +71,10 @@ def command(
     ] = None,
     enrolment_key: EnrolmentKey = None,
     state: Annotated[
-        str | None, typer.Option(metavar="FILE", help="What has left of the label. Default: KEY.state, beside the key.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="What has left of the label, and the round. Default: KEY.state, beside the key."
+        ),
     ] = None,
     new_state: Annotated[
         bool, typer.Option("--new-state", help="Start anew though the key was used with a state that is lost.")
