@@ -48,6 +48,7 @@ from p2p_labeldp.results import Accuracy, Noisy, Result, count_outcomes
 
 if TYPE_CHECKING:
     from p2p_labeldp.network.learner_process import Proposal
+    from p2p_labeldp.network.tls import Tls
 
 ENGINES = ("processes", "virtual", "population")
 _GRAPH_PEERS = 20_000
@@ -286,6 +287,8 @@ def learn_from_peers(
     operator: tuple[str, int] | None = None,
     on_fact: Callable[[Fact], None] | None = None,
     proposal: Proposal | None = None,
+    bind: str | None = None,
+    tls: Tls | None = None,
 ) -> Run:
     """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
 
@@ -301,6 +304,8 @@ def learn_from_peers(
             when the result is in safe hands.
         operator: Where to answer the operator; nowhere if not given.
         on_fact: Is told what happens, instead of ``say``.
+        bind: Address to listen on, where it is not ``host``, by which peers know it.
+        tls: Serves and calls by TLS, if given.
         proposal: The round, if it was signed beforehand: by this learner, with these terms; its deadlines count from
             then. Otherwise one is signed that opens now.
 
@@ -344,6 +349,8 @@ def learn_from_peers(
             store=store,
             operator=operator,
             proposal=proposal,
+            bind=bind,
+            tls=tls,
         )
     )
     noisy = _noisy(collected, prepared.study.features.shape[1])

@@ -32,6 +32,7 @@ from p2p_labeldp.cli import (
     peer,
     plan,
     run,
+    shard,
     view,
 )
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
@@ -62,6 +63,7 @@ app.command("plan", help=plan.HELP)(plan.command)
 app.command("audit", help=audit.HELP)(audit.command)
 app.command("learner", help=learner.HELP)(learner.command)
 app.command("peer", help=peer.HELP)(peer.command)
+app.command("shard", help=shard.HELP)(shard.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
 app.command("enrol", help=enrol.HELP)(enrol.command)
 app.add_typer(manifest.app, name="manifest")

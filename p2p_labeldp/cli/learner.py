@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
+from p2p_labeldp.cli.tls import Bind, TlsAuthority, TlsCertificate, TlsKey, bind_of, tls_of
 from p2p_labeldp.errors import ConfigurationError
 
 HELP = """Open one round and train on its reports.
@@ -48,6 +49,13 @@ def command(
     manifest: Annotated[
         str | None, typer.Option(metavar="FILE", help="Serve the round of this manifest. Needs --key.")
     ] = None,
+    used: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where it is noted which state the key was used with. Default: KEY.used, beside the key.",
+        ),
+    ] = None,
     new_state: Annotated[
         bool, typer.Option("--new-state", help="Start anew though the key was used with a state that is lost.")
     ] = False,
@@ -57,6 +65,10 @@ def command(
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep result and reports here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     operator: OperatorPlace = None,
+    bind: Bind = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_authority: TlsAuthority = None,
     log_json: LogJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
@@ -96,7 +108,11 @@ def command(
         kept = None
         if key is not None:
             kept = store.open_beside(
-                Path(key), peer_id=keys_of(key)[1], state=None if state is None else Path(state), new_state=new_state
+                Path(key),
+                peer_id=keys_of(key)[1],
+                state=None if state is None else Path(state),
+                used=None if used is None else Path(used),
+                new_state=new_state,
             )
             stack.callback(kept.close)
         done = experiment.learn_from_peers(
@@ -110,6 +126,8 @@ def command(
             operator=None if operator is None else parse_place(operator, field="--operator"),
             on_fact=lines.hear if log_json else None,
             proposal=proposal,
+            bind=bind_of(bind),
+            tls=tls_of(tls_certificate, tls_key, tls_authority),
         )
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)

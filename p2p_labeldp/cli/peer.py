@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,7 @@ from p2p_labeldp.cli.limits import (
     policy_of,
 )
 from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
+from p2p_labeldp.cli.tls import Bind, TlsAuthority, TlsCertificate, TlsKey, bind_of, tls_of
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from p2p_labeldp.labels import Example, LabelSpace
     from p2p_labeldp.network.party import Party
     from p2p_labeldp.network.stopping import Stopping
+    from p2p_labeldp.network.tls import Tls
     from p2p_labeldp.protocol.effects import Address
 
 HELP = """Take part in one round.
@@ -89,12 +91,17 @@ def command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
     operator: OperatorPlace = None,
+    bind: Bind = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_authority: TlsAuthority = None,
     log_json: LogJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> int:
     """See ``HELP``."""
     import time
     from dataclasses import replace
+    from functools import partial
 
     from p2p_labeldp.cli.enrol import read_enrolment
     from p2p_labeldp.cli.keygen import keys_of
@@ -117,14 +124,15 @@ def command(
     )
     host, port = parse_place(listen, field="--listen")
     place = None if operator is None else parse_place(operator, field="--operator")
+    tls = tls_of(tls_certificate, tls_key, tls_authority)
     coins = Secret(keys_of(key)[0])
     keys = Keys(coins.identity())
     vouched = b""
     if enrolment is not None:
         vouched, signer = read_enrolment(enrolment, expected_peer=keys.peer_id)
         policy = replace(policy, enrolment_key=policy.enrolment_key or signer)
-    expected = _address(learner, "--learner")
-    contacts = tuple(_address(text, "--contact") for text in contact or [])
+    expected = address_of(learner, "--learner")
+    contacts = tuple(address_of(text, "--contact") for text in contact or [])
     kept = store.open_beside(
         Path(key),
         peer_id=keys.peer_id.hex(),
@@ -145,6 +153,7 @@ def command(
         policy=policy,
         store=kept,
         enrolment=vouched,
+        bind=bind_of(bind),
     )
     lines = JsonLines()
     if log_json:
@@ -154,36 +163,59 @@ def command(
     tell = lines.hear if log_json else _say_nothing if quiet else _say
     try:
         with Stopping() as stopping:
-            outcome = _take_part(party, tell=tell, stopping=stopping, operator=place)
-            ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
-            typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
+            outcome = partial(tell_outcome, as_json=as_json)
+            take_part([party], tell=tell, ended=outcome, stopping=stopping, operator=place, tls=tls)
     finally:
         kept.close()
     return 0
 
 
-def _take_part(
-    party: Party, *, tell: Callable[[Fact], None], stopping: Stopping, operator: tuple[str, int] | None
-) -> Ended:
+def take_part(
+    parties: Sequence[Party],
+    *,
+    tell: Callable[[Fact], None],
+    ended: Callable[[Ended], None],
+    stopping: Stopping,
+    operator: tuple[str, int] | None,
+    tls: Tls | None,
+) -> None:
+    """Runs peers to their outcomes, in this process.
+
+    Args:
+        parties: The peers.
+        tell: Is told what happens.
+        ended: Is told each party's one outcome, as it comes.
+        stopping: Ends them early.
+        operator: Where to answer the operator.
+        tls: For both ends.
+    """
     import asyncio
 
     from p2p_labeldp.facts import Ended, Outcome, Reason
     from p2p_labeldp.network.operator import operating
     from p2p_labeldp.network.peer_process import run_peers
 
-    facts: list[Fact] = []
+    missing = {party.name for party in parties}
 
     def sink(fact: Fact) -> None:
-        facts.append(fact)
         tell(fact)
+        if isinstance(fact, Ended) and fact.peer in missing:
+            missing.remove(fact.peer)
+            ended(fact)
 
     async def run() -> None:
         async with operating(operator, sink) as (watcher, heard):
-            await run_peers([party], heard, stopped=stopping.event(), watcher=watcher)
+            await run_peers(parties, heard, stopped=stopping.event(), watcher=watcher, tls=tls)
 
     asyncio.run(run())
-    ends = [fact for fact in facts if isinstance(fact, Ended)]
-    return ends[0] if ends else Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY)
+    for name in sorted(missing, key=str):
+        ended(Ended(peer=name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY))
+
+
+def tell_outcome(outcome: Ended, *, as_json: bool) -> None:
+    """Prints an outcome, as JSON or in words."""
+    fields = {"peer": outcome.peer, "outcome": outcome.outcome.value, "reason": outcome.reason}
+    print(json.dumps(fields) if as_json else _sentence(outcome), flush=True)
 
 
 def _say(fact: Fact) -> None:
@@ -231,7 +263,8 @@ def label_space_of(classes: str) -> LabelSpace:
     return LabelSpace(classes=tuple(name.strip() for name in classes.split(",")))
 
 
-def _address(text: str, field: str) -> Address:
+def address_of(text: str, field: str) -> Address:
+    """The ``id@host:port`` of an option."""
     from p2p_labeldp.network.transport import parse_address
     from p2p_labeldp.protocol.effects import Address
 

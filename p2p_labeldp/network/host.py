@@ -25,6 +25,7 @@ from p2p_labeldp.errors import (
 )
 from p2p_labeldp.facts import Fact
 from p2p_labeldp.network.http import HttpClient, HttpServer
+from p2p_labeldp.network.tls import Tls
 from p2p_labeldp.network.transport import Traffic
 from p2p_labeldp.protocol import wire
 from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
@@ -73,9 +74,9 @@ class Host:
         self._over = asyncio.Event()
         self._broken: BaseException | None = None
 
-    async def listen(self, host: str, port: int) -> int:
+    async def listen(self, host: str, port: int, *, tls: Tls | None = None) -> int:
         """Starts to listen; until there is a machine everybody is told to try again. Returns the port."""
-        return await self.server.start(host, port)
+        return await self.server.start(host, port, tls=None if tls is None else tls.server)
 
     @property
     def now(self) -> float:

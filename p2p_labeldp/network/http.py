@@ -29,6 +29,7 @@ import logging
 import os
 import re
 import socket
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -143,8 +144,8 @@ class HttpServer:
         self._web: web.Server | None = None
         self._listener: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listens on ``host`` and ``port``; returns the port, which the system chooses if 0 is given.
+    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
+        """Listens on ``host`` and ``port``, by TLS if ``tls`` is given; returns the port, the system's choice for 0.
 
         Raises:
             ConfigurationError: The address can't be listened on.
@@ -164,7 +165,7 @@ class HttpServer:
         )
         try:
             self._listener = await asyncio.get_running_loop().create_server(
-                self._connection, host, port, backlog=BACKLOG
+                self._connection, host, port, backlog=BACKLOG, ssl=tls
             )
         except OSError as error:
             raise ConfigurationError(f"{host}:{port} can't be listened on: {error}", field="address") from error
@@ -289,6 +290,7 @@ class HttpClient:
         max_connections: Most connections open at once; more POSTs wait for their turn.
         max_body_bytes: Longest answer accepted.
         local_host: Address to connect from, if not the system's choice.
+        tls: Calls by TLS, if given.
     """
 
     def __init__(
@@ -298,6 +300,7 @@ class HttpClient:
         max_connections: int = MAX_CLIENT_CONNECTIONS,
         max_body_bytes: int = MAX_BODY_BYTES,
         local_host: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         if max_connections < 1:
             raise ConfigurationError(f"{max_connections} given; 1 or more are possible", field="max_connections")
@@ -305,6 +308,7 @@ class HttpClient:
         self._clock = wall_clock
         self._max_body = max_body_bytes
         self._local_host = local_host
+        self._tls = tls
         self._turns = asyncio.Semaphore(max_connections)
         self._session: aiohttp.ClientSession | None = None
 
@@ -315,6 +319,7 @@ class HttpClient:
             limit=0,  # it does not bound sockets to distinct hosts; the semaphore does
             local_addr=None if local is None else (local, 0),
             socket_factory=None if local is None else _bindable_socket,
+            ssl=True if self._tls is None else self._tls,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -379,7 +384,7 @@ class HttpClient:
         signed["host"] = host
         self.traffic.messages_sent += 1
         self.traffic.bytes_sent += len(body)
-        url = URL(f"http://{host}{ROUTE}", encoded=True)
+        url = URL(f"{'http' if self._tls is None else 'https'}://{host}{ROUTE}", encoded=True)
         async with self._session.post(url, data=body, headers=signed, allow_redirects=False) as response:
             try:
                 fields = _single_fields(response.headers.items())

@@ -35,6 +35,7 @@ from p2p_labeldp.network.peer_process import Watcher
 from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, Terms, collected
+from p2p_labeldp.network.tls import Tls
 from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
@@ -76,6 +77,8 @@ async def serve(
     store: Store | None = None,
     proposal: Proposal | None = None,
     watcher: Watcher | None = None,
+    bind: str | None = None,
+    tls: Tls | None = None,
 ) -> Collected:
     """Opens a round and serves it until its end, or until ``stopped``; or takes up the one that it died in.
 
@@ -92,13 +95,15 @@ async def serve(
         store: What the learner has on disk; nothing if not given.
         proposal: The round, if it was signed beforehand; otherwise one is signed that opens now.
         watcher: Is told of the host.
+        bind: Address to listen on instead, where ``host`` is one that only others know.
+        tls: Serves and calls by TLS, if given.
 
     Raises:
         ConfigurationError: The learner died in a round of other terms, or the proposal is of other terms or too old.
         OSError: The store can't keep what has to be kept.
     """
     log = [] if store is None else store.facts()
-    async with HttpClient() as client:
+    async with HttpClient(tls=None if tls is None else tls.client) as client:
         server = Host(
             key=keys.signing_key,
             client=client,
@@ -107,7 +112,7 @@ async def serve(
             max_connections=MAX_CONNECTIONS,
         )
         try:
-            bound = await server.listen(host, port)
+            bound = await server.listen(bind or host, port, tls=tls)
             if watcher is not None:
                 watcher.watch(server)
             announce(Address(keys.peer_id, host, bound))
@@ -237,6 +242,8 @@ async def serve_until_told(
     store: Store | None = None,
     proposal: Proposal | None = None,
     operator: tuple[str, int] | None = None,
+    bind: str | None = None,
+    tls: Tls | None = None,
 ) -> Collected:
     """``serve`` for a command: told to end it ends the round, and what was reported until then is kept."""
 
@@ -258,6 +265,8 @@ async def serve_until_told(
             store=store,
             proposal=proposal,
             watcher=watcher,
+            bind=bind,
+            tls=tls,
         )
 
 

@@ -30,13 +30,13 @@ class Operator:
 
     def __init__(self) -> None:
         self.metrics = Metrics()
-        self._host: Host | None = None
+        self._hosts: list[Host] = []
         self._web: web.Server | None = None
         self._listener: asyncio.Server | None = None
 
     def watch(self, host: Host) -> None:
-        """The party whose condition is asked for."""
-        self._host = host
+        """A party whose condition is asked for; of several, each has to be well."""
+        self._hosts.append(host)
 
     async def start(self, host: str, port: int) -> int:
         """Listens; returns the port.
@@ -65,11 +65,13 @@ class Operator:
             return _text(405, "GET only")
         match request.path:
             case "/healthz":
-                return _verdict(None if self._host is None else self._host.broken)
+                return _verdict(next((host.broken for host in self._hosts if host.broken), None))
             case "/readyz":
-                return _verdict("it does not listen yet" if self._host is None else self._host.unready)
-            case "/metrics" if self._host is not None:
-                page = self.metrics.page(records=self._host.records, sent=self._host.sent)
+                unready = next((host.unready for host in self._hosts if host.unready), None)
+                return _verdict(unready if self._hosts else "it does not listen yet")
+            case "/metrics" if self._hosts:
+                records = sum(host.records for host in self._hosts)
+                page = self.metrics.page(records=records, sent=self._hosts[0].sent)
                 return web.Response(body=page, headers={"content-type": CONTENT_TYPE})
             case _:
                 return _text(404, "/healthz, /readyz and /metrics are here")

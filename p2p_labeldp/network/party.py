@@ -30,6 +30,7 @@ class Party:
         label_space: The classes it expects.
         host: Where it listens and is reached.
         port: Where it listens and is reached.
+        bind: Address it listens on instead, where ``host`` is one that only others know it by.
         learner: The learner it expects.
         contacts: Its first contacts.
         ordinal: Its index in a study.
@@ -54,6 +55,7 @@ class Party:
     policy: Policy | None = None
     store: Store | None = None
     enrolment: bytes = b""
+    bind: str | None = None
 
     @property
     def name(self) -> Name:
@@ -110,8 +112,8 @@ class Party:
         )
 
 
-def of_study(spec: PeerSpec, keys: KeyRing) -> Party:
-    """The party a study's spec describes; its coins derive from seed and ordinal."""
+def of_study(spec: PeerSpec, keys: KeyRing, *, bind: str | None = None) -> Party:
+    """The party a study's spec describes; its coins derive from seed and ordinal. ``bind`` as in ``Party``."""
     coins = randomness.replay(spec.seed, spec.ordinal)
     return Party(
         keys=keys,
@@ -125,4 +127,5 @@ def of_study(spec: PeerSpec, keys: KeyRing) -> Party:
         ordinal=spec.ordinal,
         study=True,
         policy=spec.policy,
+        bind=bind,
     )

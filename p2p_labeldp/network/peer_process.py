@@ -16,6 +16,7 @@ from p2p_labeldp.facts import Ended, Fact, Listening, Outcome, Reason, Rejected,
 from p2p_labeldp.network.host import Host, Sink, fetch_manifest
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.party import Party
+from p2p_labeldp.network.tls import Tls
 from p2p_labeldp.protocol.manifest import open_manifest
 
 _log = logging.getLogger(__name__)
@@ -33,7 +34,12 @@ class Watcher(Protocol):
 
 
 async def run_peers(
-    parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Event | None = None, watcher: Watcher | None = None
+    parties: Sequence[Party],
+    sink: Sink,
+    *,
+    stopped: asyncio.Event | None = None,
+    watcher: Watcher | None = None,
+    tls: Tls | None = None,
 ) -> None:
     """Runs the peers of one process until each has its outcome.
 
@@ -42,9 +48,10 @@ async def run_peers(
         sink: Is told what happens.
         stopped: Ends them early: whoever has not reported abstains.
         watcher: Is told of the hosts.
+        tls: Serves and calls by TLS, if given.
     """
-    async with HttpClient() as client:
-        await asyncio.gather(*(_run_peer(party, client, sink, stopped, watcher) for party in parties))
+    async with HttpClient(tls=None if tls is None else tls.client) as client:
+        await asyncio.gather(*(_run_peer(party, client, sink, stopped, watcher, tls) for party in parties))
         sent = client.traffic
         sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))
 
@@ -54,7 +61,12 @@ def _keep_nothing(_fact: Fact) -> None:
 
 
 async def _run_peer(
-    party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None, watcher: Watcher | None
+    party: Party,
+    client: HttpClient,
+    sink: Sink,
+    stopped: asyncio.Event | None,
+    watcher: Watcher | None,
+    tls: Tls | None,
 ) -> None:
     assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
     key = party.keys.signing_key
@@ -67,7 +79,7 @@ async def _run_peer(
         if left:
             sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
             return
-        await host.listen(party.host, party.port)
+        await host.listen(party.bind or party.host, party.port, tls=tls)
         if watcher is not None:
             watcher.watch(host)
         sink(Listening(peer=party.name))

@@ -216,14 +216,21 @@ class Store:
 
 
 def open_beside(
-    key: Path, *, peer_id: str, state: Path | None = None, new_state: bool = False, another_roster: bool = False
+    key: Path,
+    *,
+    peer_id: str,
+    state: Path | None = None,
+    used: Path | None = None,
+    new_state: bool = False,
+    another_roster: bool = False,
 ) -> Store:
     """The state that belongs to a key file, made at the key's first use.
 
     Args:
-        key: The key file; ``KEY.used`` stands beside it.
+        key: The key file.
         peer_id: Of the key, hex.
         state: ``KEY.state`` if not given.
+        used: Where it is noted which state the key was used with; ``KEY.used`` if not given.
         new_state: Take whatever state there is, or make one, though the key was used with another that is lost.
         another_roster: As for ``Ledger``.
 
@@ -231,15 +238,15 @@ def open_beside(
         ConfigurationError: The key was used, and this is not its state.
     """
     path = state or Path(f"{key}{STATE_SUFFIX}")
-    mark = Path(f"{key}{USED_SUFFIX}")
-    used = _state_of(mark, peer_id)
+    mark = used or Path(f"{key}{USED_SUFFIX}")
+    known = _state_of(mark, peer_id)
     remedy = "if it is lost for good, --new-state starts anew, and whatever has left of the label may leave again"
-    if used is not None and not path.exists() and not new_state:
+    if known is not None and not path.exists() and not new_state:
         raise ConfigurationError(f"{str(path)!r} is missing, and the key has been used; {remedy}", field="--state")
     store = Store(path, peer_id=peer_id, another_roster=another_roster)
     try:
-        if used != store.state_id:
-            if used is not None and not new_state:
+        if known != store.state_id:
+            if known is not None and not new_state:
                 raise ConfigurationError(
                     f"{str(path)!r} is not the state this key was used with; {remedy}", field="--state"
                 )
