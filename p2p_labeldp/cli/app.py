@@ -22,6 +22,7 @@ from p2p_labeldp.cli import (
     account,
     audit,
     configs,
+    deploy,
     doctor,
     enrol,
     examples,
@@ -63,6 +64,7 @@ app.command("plan", help=plan.HELP)(plan.command)
 app.command("audit", help=audit.HELP)(audit.command)
 app.command("learner", help=learner.HELP)(learner.command)
 app.command("peer", help=peer.HELP)(peer.command)
+app.add_typer(deploy.app, name="deploy")
 app.command("shard", help=shard.HELP)(shard.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
 app.command("enrol", help=enrol.HELP)(enrol.command)

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
@@ -14,6 +13,7 @@ from p2p_labeldp.cli.tls import Bind, TlsAuthority, TlsCertificate, TlsKey, bind
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from p2p_labeldp.deployment.shard import Member, Shard
     from p2p_labeldp.network.party import Party
 
 HELP = """Take part in one round as each of the peers listed in a file: what `peer` does, for several.
@@ -28,43 +28,6 @@ Example:
     p2p-labeldp deploy compose by-hand --peers 3 --shards 1 --out trial
     p2p-labeldp shard trial/secrets/shard-0.json --state trial/state
 """
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each peer of a shard accepts, as in the options of ``peer``."""
-
-    max_epsilon: float | None = None
-    max_local_epsilon: float | None = None
-    colluders: int | None = None
-    max_colluder_epsilon: float | None = None
-    minimum_size: int = 3
-
-
-class Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An example, as in the file that ``peer`` reads."""
-
-    features: list[float]
-    label: str
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A peer of a shard. ``key`` is the secret itself, hex."""
-
-    key: str
-    port: int
-    example: Content
-    contacts: list[str] = []
-    label_id: str = "label"
-
-
-class Shard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a container of peers is given."""
-
-    learner: str
-    classes: list[str]
-    host: str
-    peers: list[Member]
-    limits: Limits = Limits()
 
 
 def command(
@@ -83,6 +46,7 @@ def command(
     from functools import partial
 
     from p2p_labeldp.cli.peer import take_part, tell_outcome
+    from p2p_labeldp.deployment.shard import read
     from p2p_labeldp.network.lifeline import raise_descriptor_limit
     from p2p_labeldp.network.stopping import Stopping
     from p2p_labeldp.network.transport import parse_place
@@ -113,23 +77,6 @@ def command(
         for party in parties:
             if party.store is not None:
                 party.store.close()
-
-
-def read(file: str) -> Shard:
-    """The shard in a file.
-
-    Raises:
-        ConfigurationError: No such file, or no shard. The text never quotes what the file holds.
-    """
-    try:
-        shard = msgspec.json.decode(Path(file).read_bytes(), type=Shard)
-    except OSError as exc:
-        raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field="FILE") from exc
-    except msgspec.DecodeError:
-        raise ConfigurationError(f"{file!r} is no shard; `p2p-labeldp deploy` writes them", field="FILE") from None
-    if not shard.peers:
-        raise ConfigurationError(f"{file!r} lists no peers; 1 or more are needed", field="FILE")
-    return shard
 
 
 def _party(shard: Shard, member: Member, state: Path, *, bind: str | None) -> Party:

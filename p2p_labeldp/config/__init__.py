@@ -12,7 +12,7 @@ Configurations that come with the package are found by name in ``p2p_labeldp/con
 or in ``configs/experiments`` beside the package (a working copy, an editable install).
 """
 
-from p2p_labeldp.config.reading import config_hash, from_mapping, known, load
+from p2p_labeldp.config.reading import config_hash, from_mapping, known, load, locate
 from p2p_labeldp.config.sections import (
     Clusters,
     Config,
@@ -33,6 +33,7 @@ from p2p_labeldp.config.sections import (
 
 __all__ = [
     "load",
+    "locate",
     "from_mapping",
     "known",
     "config_hash",

@@ -34,7 +34,7 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Config:
     Raises:
         ConfigurationError: No such name or file, no TOML, an unknown key, or a value outside its range.
     """
-    path = _locate(name_or_path)
+    path = locate(name_or_path)
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as exc:
@@ -76,7 +76,8 @@ def _directory() -> Path:
     return carried if carried.is_dir() else package.parent / "configs" / "experiments"
 
 
-def _locate(name_or_path: str | Path) -> Path:
+def locate(name_or_path: str | Path) -> Path:
+    """The file of a configuration, as :func:`load` finds it."""
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or "/" in text or "\\" in text or text.endswith(".toml"):
         return Path(name_or_path)
