@@ -32,7 +32,7 @@ PEER_FILES = 544  # connections a peer's server accepts at once, and its own fil
 SHARED_FILES = 1024
 
 # Of one container, in MiB: what it takes, as measured, and what it is allowed.
-SHARD_MIB, PEER_MIB, LEARNER_MIB = 100, 1.0, 260
+SHARD_MIB, PEER_MIB, LEARNER_MIB = 50, 1.0, 160
 ALLOWANCE = 2.0
 
 START_SECONDS = 2.0  # of CPU, until a container's peers listen

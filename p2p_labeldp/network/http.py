@@ -165,7 +165,12 @@ class HttpServer:
         )
         try:
             self._listener = await asyncio.get_running_loop().create_server(
-                self._connection, host, port, backlog=BACKLOG, ssl=tls
+                self._connection,
+                host,
+                port,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else self._read_timeout,
             )
         except OSError as error:
             raise ConfigurationError(f"{host}:{port} can't be listened on: {error}", field="address") from error
