@@ -1,11 +1,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+BASE ?= p2p-labeldp-base
 
-.PHONY: help install demo test lint types soak clean
+.PHONY: help install demo test lint types soak soak-containers clean
 
 help:  ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 install: $(BIN)/.installed  ## a virtual environment in .venv with the package and its test tools
 
@@ -30,6 +31,11 @@ test: lint types  ## everything that must hold; about five minutes
 
 soak: install  ## real peers and learners are killed 200 times at instants and facts drawn beforehand; about 15 minutes
 	$(BIN)/python tests/network/killing.py --kills 200
+
+soak-containers: install  ## rounds of 20 containers, killed, paused, cut off; needs Docker, and root to make a base; about 20 minutes
+	[ "$(BASE)" != p2p-labeldp-base ] || docker image inspect $(BASE) > /dev/null 2>&1 || configs/deploy/make-base $(BASE)
+	PYTHON=$(BIN)/python configs/deploy/build-image $(BASE)
+	$(BIN)/python tests/network/containers.py
 
 clean:  ## remove what make made
 	rm -rf $(VENV) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

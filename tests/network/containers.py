@@ -240,6 +240,7 @@ class Deployment:
     def kept(self, scratch: Path) -> list[Fact]:
         """What the peers have on disk now, running or not."""
         found: list[Fact] = []
+        scratch.mkdir()
         for service in self.services:
             directory = scratch / service
             docker("cp", f"{self.container(service)}:/state/.", str(directory))
