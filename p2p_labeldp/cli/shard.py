@@ -83,9 +83,9 @@ def _party(shard: Shard, member: Member, state: Path, *, bind: str | None) -> Pa
     import time
 
     from p2p_labeldp.cli.limits import policy_of
-    from p2p_labeldp.cli.peer import address_of, label_space_of
+    from p2p_labeldp.cli.peer import address_of
     from p2p_labeldp.crypto.keys import Keys
-    from p2p_labeldp.labels import Example
+    from p2p_labeldp.labels import Example, LabelSpace
     from p2p_labeldp.network import store
     from p2p_labeldp.network.party import Party
     from p2p_labeldp.network.transport import parse_place
@@ -99,7 +99,7 @@ def _party(shard: Shard, member: Member, state: Path, *, bind: str | None) -> Pa
         max_colluder_epsilon=limits.max_colluder_epsilon,
         minimum_size=limits.minimum_size,
     )
-    label_space = label_space_of(",".join(shard.classes))
+    label_space = LabelSpace(classes=tuple(shard.classes))
     if member.example.label not in label_space.classes:
         raise ConfigurationError(f"a label is none of {', '.join(label_space.classes)}", field="FILE")
     host, port = parse_place(f"{shard.host}:{member.port}", field="FILE")

@@ -18,6 +18,8 @@ from p2p_labeldp.protocol.peer import Peer
 from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.randomness import Randomness
 
+A_MOMENT_SECONDS = 0.1  # past the end of a round, and then it is over by any clock's reading
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
@@ -83,6 +85,18 @@ class Party:
             randomness=self.coins,
             ledger=self.store.ledger(),
         )
+
+    def patience(self, now: float, *, usual: float) -> float:
+        """Seconds to wait for the learner: ``usual``, or until the round that this party died in is over.
+
+        Args:
+            now: Unix seconds.
+            usual: Of a party that has no round behind it.
+        """
+        past = None if self.store is None else restoring.read(self.store.facts())
+        if past is None or not past.unfinished:
+            return usual
+        return min(max(past.joined.over_by + ALLOWED_SKEW_SECONDS - now, 0.0) + A_MOMENT_SECONDS, usual)
 
     def stopped(self) -> Ended:
         """The outcome of a party that is told to end before it has heard of a round, or of the one it died in."""

@@ -73,17 +73,14 @@ async def _run_peer(
     store = party.store or _keep_nothing
     host = Host(key=key, client=client, sink=sink, store=store)
     try:
-        left = party.left_behind(time.time())
-        for fact in left:
-            store(fact)
-        if left:
-            sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
+        if _abandoned(party, store, sink):
             return
         await host.listen(party.bind or party.host, party.port, tls=tls)
         if watcher is not None:
             watcher.watch(host)
         sink(Listening(peer=party.name))
-        asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS)
+        patience = party.patience(time.time(), usual=PATIENCE_SECONDS)
+        asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=patience)
         reply = await _unless(stopped, asking)
         if reply is None:
             sink(party.stopped())
@@ -107,12 +104,23 @@ async def _run_peer(
     except (PrivacyError, OSError) as exc:  # a label that can't be recorded as spent does not leave
         _log.error("this peer can't keep its state: %s", exc)
         sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
-    except LabelDPError:
-        sink(Ended(peer=party.name, outcome=Outcome.UNREACHABLE))
+    except LabelDPError:  # the learner is gone; so is, by now, a round that this peer died in
+        if not _abandoned(party, store, sink):
+            sink(Ended(peer=party.name, outcome=Outcome.UNREACHABLE))
     finally:
         await host.close()
         sent = host.server.traffic
         sink(Traffic(peer=party.name, messages=sent.messages_sent, bytes=sent.bytes_sent))
+
+
+def _abandoned(party: Party, store: Sink, sink: Sink) -> bool:
+    """Ends a round that the party died in, if it is over."""
+    left = party.left_behind(time.time())
+    for fact in left:
+        store(fact)
+    if left:
+        sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
+    return bool(left)
 
 
 async def _told(done: Coroutine[None, None, None]) -> bool:

@@ -163,6 +163,7 @@ class Deployment:
         self.project = project
         self.peers = peers
         self._file = directory / "compose.yaml"
+        self._killed: set[str] = set()
         overrides = [text for setting in settings(peers) for text in ("--set", setting)]
         arguments = ["deploy", "compose", "breast-cancer", "--peers", str(peers), "--out", str(directory), *overrides]
         assert command(arguments) == 0
@@ -199,9 +200,12 @@ class Deployment:
         container, network = self.container(fault.service), f"{self.project}_round"
         match fault.kind, back:
             case "kill", False:
-                docker("kill", container, check=False)  # it may have ended
+                if docker("ps", "-q", "--filter", f"id={container}"):  # it may have ended by itself
+                    docker("kill", container, check=False)
+                    self._killed.add(container)
             case "kill", True:
-                docker("start", container)
+                if container in self._killed:
+                    docker("start", container)
             case "pause", _:
                 docker("unpause" if back else "pause", container, check=False)
             case "cut", False:

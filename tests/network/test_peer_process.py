@@ -17,6 +17,7 @@ import pytest
 from p2p_labeldp import randomness
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
 from p2p_labeldp.facts import Answered, Asked, Ended, Flipped, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.network import learner_process, peer_process
@@ -32,6 +33,7 @@ from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol.admission import enrol
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.kept import JoinedAs
 from p2p_labeldp.protocol.manifest import Deadlines
 from p2p_labeldp.protocol.policy import Policy
 
@@ -291,3 +293,29 @@ async def test_nothing_in_the_learners_process_has_the_rounds_key_after_the_roun
     assert len(collected.reports) == 3
     assert alive == [1, 1, 1]  # the control: while reports come in the search finds the one that opens them
     assert rings() == []
+
+
+async def test_a_peer_that_comes_back_when_its_learner_is_gone_waits_no_longer_than_its_round_can_last(tmp_path):
+    """With no round behind it the same peer would wait for ten minutes: what the test's own patience would not."""
+    ports, gone = await free_ports(3), Address(LEARNER.peer_id, "127.0.0.1", (await free_ports(1))[0])
+    with ExitStack() as keep:
+        party = parties(tmp_path, ports, gone, keep=keep)[0]
+        left = JoinedAs(
+            peer=party.name,
+            cluster=0,
+            round_id=bytes(32),
+            label_id=party.example.label_id,
+            host=party.host,
+            port=party.port,
+            sequence=1,
+            over_by=time.time() - ALLOWED_SKEW_SECONDS + 1.0,
+        )
+        party.store(left)
+        heard = []
+        async with asyncio.timeout(60):
+            await run_peers([party], heard.append)
+        after = party.patience(time.time(), usual=600.0)  # it is through with that round
+    assert [(fact.outcome, fact.reason) for fact in heard if isinstance(fact, Ended)] == [
+        (Outcome.FAILED, Reason.CRASHED)
+    ]
+    assert after == 600.0
