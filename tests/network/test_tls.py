@@ -182,3 +182,8 @@ def test_half_of_the_flags_are_refused(tmp_path, capsys):
     certificate, _ = certified(tmp_path)
     assert main(["learner", "by-hand", "--listen", "127.0.0.1:1", "--tls-certificate", certificate]) == 2
     assert "go together" in capsys.readouterr().err
+
+
+def test_an_address_to_listen_on_that_is_none_is_refused(capsys):
+    assert main(["learner", "by-hand", "--listen", "127.0.0.1:1", "--bind", "Every Where"]) == 2
+    assert "--bind: host 'Every Where' given" in capsys.readouterr().err
