@@ -129,6 +129,7 @@ class Collector(Machine):
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
+        self._kept_heard = 0
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
@@ -213,7 +214,7 @@ class Collector(Machine):
                 if self.state is State.GATHERING and len(self._addresses) < MAX_ADDRESSES:
                     self._addresses[sender] = Address(sender, message.host, message.port)
                     self._heard.append((sender, message.host, message.port))
-                    if len(self._addresses) <= FIRST_CONTACTS_A_TICK:  # on these few all the others depend
+                    if self._kept_heard < FIRST_CONTACTS_A_TICK:  # on these few all the others depend
                         self._keep_heard(now)
                 return ManifestReply(self.envelope, now)
             case GetRoster():
@@ -290,6 +291,7 @@ class Collector(Machine):
     def _keep_heard(self, now: float) -> None:
         if self._heard:
             self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
+            self._kept_heard += len(self._heard)
             self._heard = []
 
     def _plan_ahead(self) -> None:
