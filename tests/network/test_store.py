@@ -399,16 +399,19 @@ def test_a_learners_round_key_is_erased_with_its_round_and_its_reports_are_kept(
 
 
 def test_a_state_of_the_first_version_is_brought_up_to_date_and_keeps_its_ledger(open_store, tmp_path):
-    first = open_store()
-    first(release())
-    first._db.execute("DROP TABLE log")
-    first._db.execute("PRAGMA user_version=1")
-    first.close()
-    second = open_store()
-    assert second.ledger().flipped("label") == 1
-    assert second.facts() == []
-    second(joined())
-    assert second.facts() == [joined()]
+    (tmp_path / "state").touch()
+    with sqlite3.connect(tmp_path / "state") as db:
+        db.executescript(stores._MIGRATIONS[0])
+        db.execute(f"PRAGMA application_id={stores.APPLICATION_ID}")
+        db.execute("PRAGMA user_version=1")
+        db.execute("INSERT INTO owner VALUES (?, 'an id')", (ME,))
+        db.execute("INSERT INTO releases VALUES ('label', ?, ?, 0.1, 1, ?, 20.0)", (A.hex(), A.hex(), ME))
+    db.close()
+    one = open_store()
+    assert one.ledger().flipped("label") == 1
+    assert one.facts() == []
+    one(joined())
+    assert one.facts() == [joined()]
 
 
 def test_a_log_that_can_not_be_read_is_an_error_not_an_empty_log(open_store):
