@@ -131,6 +131,7 @@ class Collector(Machine):
         self._next_pull: dict[int, float] = {}
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
         self._heard_ever = 0  # addresses that are, or will be
+        self._kept_heard = 0
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
         self._proofs: dict[int, list[bytes]] = {}  # cluster -> pairs of records that contradict each other
@@ -220,7 +221,7 @@ class Collector(Machine):
                     if noted and self._heard_ever < CAPACITY:
                         self._heard_ever += 1
                         self._heard.append((sender, message.host, message.port))
-                        if self._heard_ever <= FIRST_CONTACTS_A_TICK:  # on these few all the others depend
+                        if self._kept_heard < FIRST_CONTACTS_A_TICK:  # on these few all the others depend
                             self._keep_heard(now)
                 return ManifestReply(self.envelope, now)
             case GetRoster():
@@ -320,6 +321,7 @@ class Collector(Machine):
     def _keep_heard(self, now: float) -> None:
         if self._heard:
             self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
+            self._kept_heard += len(self._heard)
             self._heard = []
 
     def _plan_ahead(self) -> None:

@@ -138,6 +138,8 @@ class Peer(Participant):
             on_news=self._on_news,
         )
         self._started = self._silent = False
+        self._moved = False  # since an earlier life in this round
+        self._told = {keys.peer_id}  # where it is now
         self._joining = Joining(peer=self, gossip=self._gossip, accepted=self._commit)
         self._exchanging = Exchanging(peer=self, gossip=self._gossip, joining=self._joining)
         self._reporting = reporting = Reporting(self)
@@ -266,6 +268,8 @@ class Peer(Participant):
 
     def _on_news(self, now: float) -> None:
         self._joining.on_news(now)
+        if self._moved and not self.over:
+            self._announce(map(address_of, self.directory.mates), now)
 
     def _commit(self, accepted: OpenedRoster, now: float) -> None:
         self.go("roster accepted")
@@ -325,15 +329,15 @@ class Peer(Participant):
             self.observe(past.outcome)  # nothing new, but whoever started the peer asks for it
             return
         self._set_off(now)
-        moved = self._sequence != past.joined.sequence
-        if moved:
+        self._moved = self._sequence != past.joined.sequence
+        if self._moved:
             self._enter(now)
         if past.committed is not None:
             self._resume_part(past, past.committed, now)
         elif now >= d.exchange or (past.gathered is None and now > d.join - NEWCOMER_PERIODS * self.period):
             self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
         else:
-            if moved:
+            if self._moved:
                 self._announce(self._contacts, now)
             if past.gathered is None:
                 self.set_alarm("snapshot", d.join - self.period / 2)
@@ -342,10 +346,12 @@ class Peer(Participant):
             self.set_alarm("join", d.join)
 
     def _announce(self, others: Iterable[Address], now: float) -> None:
-        """Tells where it is now, without being asked: others may be at rest, and know it elsewhere."""
+        """Tells where it is now, each once and without being asked: others may be at rest, and know it elsewhere."""
         for address in others:
-            push = Push(self.opened.round_id, Topic.DIRECTORY, (self._own,))
-            self.send(address, push, lambda *_: None, now, self.deadlines.report)
+            if address.peer_id not in self._told:
+                self._told.add(address.peer_id)
+                push = Push(self.opened.round_id, Topic.DIRECTORY, (self._own,))
+                self.send(address, push, lambda *_: None, now, self.deadlines.report)
 
     def _resume_part(self, past: Past, committed: CommittedTo, now: float) -> None:
         d = self.deadlines
@@ -359,9 +365,8 @@ class Peer(Participant):
             given={answer.asker_id: (answer.ask_id, answer.box) for answer in past.answers},
         )
         self.clear_alarm(dissemination.ALARM)
-        if self._sequence != past.joined.sequence:
-            others = [entry for entry in self.directory.mates if entry.signer != self.keys.peer_id]
-            self._announce(map(address_of, others), now)
+        if self._moved:
+            self._announce(map(address_of, self.directory.mates), now)
         if past.ready is None and now <= self._exchanging.last_return:
             if not self.my.exchange.holding:
                 self._exchanging.begin(now)

@@ -28,7 +28,7 @@ from p2p_labeldp.protocol.kept import (
     Heard,
     HeldBox,
     JoinedAs,
-    Opened,
+    OpenedWith,
     ReportedAs,
     Rostered,
     SignedRoster,
@@ -387,8 +387,8 @@ def test_a_learners_round_key_is_erased_with_its_round_and_its_reports_are_kept(
     accepted = AcceptedFrom(
         peer="p", cluster=0, label=1, reporter=A, ordinal=0, features=(0.5,), report=B, receipt=b"receipt"
     )
-    rostered = Rostered(peer="learner", rosters=(SignedRoster(0, b"roster", (0, 0)),))
-    one(Opened(peer="learner", manifest=b"manifest", round_secret=secret))
+    rostered = Rostered(peer="learner", rosters=(SignedRoster(0, b"roster", (0, 0), ()),))
+    one(OpenedWith(peer="learner", manifest=b"manifest", round_secret=secret))
     one(Heard(peer="learner", addresses=((A, "h", 1),)))
     one(rostered)
     one(accepted)
@@ -402,16 +402,19 @@ def test_a_learners_round_key_is_erased_with_its_round_and_its_reports_are_kept(
 
 
 def test_a_state_of_the_first_version_is_brought_up_to_date_and_keeps_its_ledger(open_store, tmp_path):
-    first = open_store()
-    first(release())
-    first._db.execute("DROP TABLE log")
-    first._db.execute("PRAGMA user_version=1")
-    first.close()
-    second = open_store()
-    assert second.ledger().flipped("label") == 1
-    assert second.facts() == []
-    second(joined())
-    assert second.facts() == [joined()]
+    (tmp_path / "state").touch()
+    with sqlite3.connect(tmp_path / "state") as db:
+        db.executescript(stores._MIGRATIONS[0])
+        db.execute(f"PRAGMA application_id={stores.APPLICATION_ID}")
+        db.execute("PRAGMA user_version=1")
+        db.execute("INSERT INTO owner VALUES (?, 'an id')", (ME,))
+        db.execute("INSERT INTO releases VALUES ('label', ?, ?, 0.1, 1, ?, 20.0)", (A.hex(), A.hex(), ME))
+    db.close()
+    one = open_store()
+    assert one.ledger().flipped("label") == 1
+    assert one.facts() == []
+    one(joined())
+    assert one.facts() == [joined()]
 
 
 def test_a_log_that_can_not_be_read_is_an_error_not_an_empty_log(open_store):
@@ -419,3 +422,13 @@ def test_a_log_that_can_not_be_read_is_an_error_not_an_empty_log(open_store):
     one._db.execute("INSERT INTO log (kind, fact) VALUES ('JoinedAs', x'00')")
     with pytest.raises(ConfigurationError, match=r"--state: .*can't be read"):
         one.facts()
+
+
+def test_the_mark_of_a_key_in_a_folder_that_nobody_writes_to_stands_where_it_is_told_to(tmp_path):
+    key, state, used = tmp_path / "key", tmp_path / "state", tmp_path / "marks"
+    open_beside(key, peer_id="ab", state=state, used=used).close()
+    assert used.exists()
+    assert not (tmp_path / "key.used").exists()
+    state.unlink()
+    with pytest.raises(ConfigurationError, match="is missing, and the key has been used"):
+        open_beside(key, peer_id="ab", state=state, used=used)
