@@ -12,6 +12,7 @@ and from what they have on disk.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import random
@@ -25,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -166,7 +168,8 @@ class Deployment:
         self._killed: set[str] = set()
         overrides = [text for setting in settings(peers) for text in ("--set", setting)]
         arguments = ["deploy", "compose", "breast-cancer", "--peers", str(peers), "--out", str(directory), *overrides]
-        assert command(arguments) == 0
+        with redirect_stdout(io.StringIO()):
+            assert command(arguments) == 0
 
     def compose(self, *arguments: str) -> None:
         """A Compose command, by the plugin or by the older program."""
