@@ -33,7 +33,7 @@ from p2p_labeldp.protocol.messages import (
     Topic,
 )
 
-SLOWEST = 4  # periods between exchanges that keep finding nothing new
+SLOWEST = 3  # periods between exchanges that keep finding nothing new
 MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
 MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
 MEETING_SHARE = 0.75  # the rest are any: who has chosen its id to be near can delay, not prevent
