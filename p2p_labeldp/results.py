@@ -181,7 +181,7 @@ def from_json(text: str | bytes) -> Result:
     """
     try:
         return msgspec.convert(json.loads(text), Result, strict=False)  # not strict: "inf" is a number
-    except ValueError as exc:  # json's and msgspec's errors are both
+    except (ValueError, RecursionError) as exc:  # json's and msgspec's errors are ValueErrors
         raise ConfigurationError(f"no result of a run: {exc}", field="result.json") from exc
 
 

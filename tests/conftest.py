@@ -2,11 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from p2p_labeldp import topology
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.network.study import Study, Terms
 from p2p_labeldp.protocol.manifest import Deadlines
+
+# How long an example takes says how busy the machine is; counts of examples bound the time of a test.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 SIZES = (5, 12, 23, 40)  # unequal; the first is the least a cluster may have
 

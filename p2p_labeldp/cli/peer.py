@@ -234,7 +234,7 @@ def read_example(file: str, label_space: LabelSpace, *, label_id: str) -> Exampl
         content = msgspec.json.decode(Path(file).read_bytes(), type=Content)
     except OSError as exc:
         raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field="EXAMPLE") from exc
-    except msgspec.DecodeError as exc:
+    except (ValueError, RecursionError) as exc:  # msgspec's errors are ValueErrors
         raise ConfigurationError(
             f'{file!r} is no example; {{"features": [numbers], "label": "class"}} is needed', field="EXAMPLE"
         ) from exc

@@ -82,5 +82,5 @@ def from_line(line: str | bytes) -> Row:
     """
     try:
         return msgspec.convert(json.loads(line), Row, strict=False)  # not strict: "inf" is a number
-    except ValueError as exc:  # json's and msgspec's errors are both
+    except (ValueError, RecursionError) as exc:  # json's and msgspec's errors are ValueErrors
         raise ConfigurationError(f"no row of a measurement: {exc}", field="measure.jsonl") from exc

@@ -31,11 +31,12 @@ from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.first_contacts import CAPACITY, FirstContacts
-from p2p_labeldp.protocol.gossip import GossipSet, bounded
+from p2p_labeldp.protocol.gossip import GossipSet, bounded, draw_salt
 from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
+    ROUND_START_BYTES,
     AnyMessage,
     Digest,
     GetManifest,
@@ -240,7 +241,9 @@ class Collector(Machine):
         """Asks a peer what it knows of ``cluster``; of a stranger, whose cluster is unknown, its own record comes back
         whatever is asked. A stranger that does not answer is asked again: it may be its cluster's only contact."""
         known = self._clusters.get(cluster or 0)
-        digest = Digest(self.opened.round_id, Topic.DIRECTORY, cluster or 0, b"" if known is None else known.have(), ())
+        salt = draw_salt(self._rng)
+        have = b"" if known is None else known.have(salt)
+        digest = Digest(self.opened.round_id[:ROUND_START_BYTES], Topic.DIRECTORY, cluster or 0, have, (), salt)
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             if reply is None and cluster is None:

@@ -130,6 +130,7 @@ class Peer(Participant):
             directory=self.directory,
             own=own,
             round_id=opened.round_id,
+            learner=learner.peer_id,
             contacts=tuple(contact for contact in contacts if contact.peer_id != keys.peer_id),
             enough=opened.manifest.minimum_size,
             period=self.period,
@@ -223,7 +224,7 @@ class Peer(Participant):
             case _ if self._silent:
                 reply: Message = Refusal("takes_no_part")
             case Digest():
-                reply = self._gossip.reply_to_digest(message, now)
+                reply = self._gossip.reply_to_digest(message, sender, now)
             case Push():
                 reply = self._gossip.reply_to_push(message, now)
             case Ask():

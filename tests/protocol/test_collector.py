@@ -7,7 +7,7 @@ from p2p_labeldp.facts import Accepted, Rejected
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol.collector import FIRST_CONTACTS_A_TICK, State
 from p2p_labeldp.protocol.exchange import answer_info
-from p2p_labeldp.protocol.gossip import short_id
+from p2p_labeldp.protocol.gossip import salted_id, short_id
 from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.messages import (
     Answer,
@@ -134,7 +134,8 @@ def test_a_stranger_does_not_send_what_is_known():
     hand.receive(GetManifest("peer-9", 7000), keys(9).peer_id, 4.0)
     hand.run(6.0)
     (send,) = (send for send in hand.sent(Digest) if send.to == address(9))
-    assert send.message.have == short_id(record(1)) + short_id(record(2))
+    salt = send.message.salt
+    assert send.message.have == b"".join(salted_id(short_id(record(i)), salt) for i in (1, 2))
 
 
 def test_members_are_pulled_from_until_the_deadline_and_less_when_nothing_is_new():
