@@ -26,7 +26,7 @@ from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline
 from p2p_labeldp.network.host import Host, Sink
-from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.http import HttpClient, Rate
 from p2p_labeldp.network.study import Collected, Terms, collected
 from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol import manifest as manifests
@@ -36,6 +36,7 @@ from p2p_labeldp.protocol.effects import Address
 CHECK_SECONDS = 0.2  # between two looks whether all reports are in
 LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
+TOTAL_RATE = Rate(per_second=400.0, burst=16_000.0)  # ... and a large cluster has 10,000; the nonces fit their cache
 
 
 async def serve(
@@ -63,7 +64,9 @@ async def serve(
             round's end.
     """
     async with HttpClient() as client:
-        server = Host(key=keys.signing_key, client=client, sink=sink, max_connections=MAX_CONNECTIONS)
+        server = Host(
+            key=keys.signing_key, client=client, sink=sink, max_connections=MAX_CONNECTIONS, total_rate=TOTAL_RATE
+        )
         try:
             bound = await server.listen(host, port)
             announce(Address(keys.peer_id, host, bound))

@@ -356,7 +356,7 @@ async def test_who_asks_and_does_not_read_the_answer_is_hung_up_on():
 
 
 async def test_closing_waits_for_no_idle_connection(monkeypatch):
-    monkeypatch.setattr(http, "SHUTDOWN_SECONDS", 3600)
+    monkeypatch.setattr(http.server, "SHUTDOWN_SECONDS", 3600)
     async with listening() as (server, ben):
         reader, writer = await asyncio.open_connection(ben.host, ben.port)
         writer.write(request(ben)[0][:40])
@@ -398,7 +398,7 @@ async def test_a_sender_that_hangs_up_in_the_middle_leaves_nothing_behind(caplog
 
 
 async def test_memory_for_bodies_under_way_is_bounded(monkeypatch):
-    monkeypatch.setattr(http, "MAX_BUFFERED_BYTES", 1000)
+    monkeypatch.setattr(http.server, "MAX_BUFFERED_BYTES", 1000)
     async with listening() as (server, ben):
         data, _ = request(ben, bytes(600))
         reader, writer = await asyncio.open_connection(ben.host, ben.port)
@@ -413,19 +413,115 @@ async def test_memory_for_bodies_under_way_is_bounded(monkeypatch):
         assert server._buffered == 0
 
 
-async def test_connections_beyond_the_bound_are_closed_and_the_others_served():
-    async with listening(max_connections=2) as (server, ben):
-        held = [await asyncio.open_connection(ben.host, ben.port) for _ in range(2)]
-        await until(lambda: len(server._web.connections) == 2)
+async def slow_ones(server, ben, count):
+    """Connections that have begun their request and don't get on."""
+    held = [await asyncio.open_connection(ben.host, ben.port) for _ in range(count)]
+    for i, (_, writer) in enumerate(held):
+        writer.write(request(ben)[0][: 40 if i % 2 else -1])  # half a head, or all but the last byte of a body
+    await until(lambda: len(server._web.connections) == count and server._buffered == 8 * ((count + 1) // 2))
+    return held
+
+
+async def test_a_full_server_hangs_up_on_who_has_been_slow_for_longest_and_serves_the_others():
+    async with listening(max_connections=4, read_timeout_seconds=3600) as (server, ben):
+        held = await slow_ones(server, ben, 4)
+        for hung_up_on in held[:2]:
+            assert await ask(ben) == (200, b"noitseuq")
+            assert await hung_up_on[0].read() == b""
+            held.append(await asyncio.open_connection(ben.host, ben.port))  # says nothing at all
+            await until(lambda: len(server._web.connections) == 4)
+        held[2][1].write(request(ben)[0][-1:])  # in the end it has all been said
+        assert (await held[2][0].readline()).startswith(b"HTTP/1.1 ")
+        for _, writer in held:
+            writer.close()
+
+
+async def test_a_full_server_that_makes_no_room_is_kept_busy_by_the_slow(monkeypatch):
+    """The control; also what becomes of a connection when all others are served."""
+    monkeypatch.setattr(HttpServer, "_make_room", lambda _: False)
+    async with listening(max_connections=4, read_timeout_seconds=3600) as (server, ben):
+        held = await slow_ones(server, ben, 4)
         reply = b""
         with contextlib.suppress(ConnectionError):
             reply = await send(ben, request(ben)[0])
         assert reply == b""
-        held[0][1].write(request(ben)[0])
-        assert parsed(await held[0][0].read()).status == 200
-        held[0][1].close()
+        for _, writer in held:
+            writer.close()
+        await until(lambda: not server._web.connections)
         assert await ask(ben) == (200, b"noitseuq")
-        held[1][1].close()
+
+
+async def test_who_connects_and_leaves_is_not_remembered():
+    async with listening(max_connections=4) as (server, ben):
+        for _ in range(30):
+            _, writer = await asyncio.open_connection(ben.host, ben.port)
+            writer.close()
+            await until(lambda: not server._web.connections)
+        assert len(server._arriving) <= 8
+        assert await ask(ben) == (200, b"noitseuq")
+
+
+# How often anybody may ask
+
+
+def usual(rate=1.0, burst=3.0):
+    return http.Rate(per_second=rate, burst=burst)
+
+
+async def test_a_sender_over_its_rate_is_told_when_to_come_back_and_others_are_served():
+    seen, time = [], [0.0]
+    async with listening(
+        lambda sender, body: seen.append(sender) or b"ok", sender_rate=usual(), monotonic=lambda: time[0]
+    ) as (_, ben):
+        for _ in range(3):
+            assert await ask(ben) == (200, b"ok")
+        assert await ask(ben) == (429, b"too_many 1")
+        data, _ = request(ben)
+        assert parsed(await send(ben, data)).fields["retry-after"] == "1"
+        assert await ask(ben, key=EVE) == (200, b"ok")
+        time[0] = 1.0
+        assert await ask(ben) == (200, b"ok")
+        assert await ask(ben) == (429, b"too_many 1")
+        assert seen == [ADA.peer_id] * 3 + [EVE.peer_id, ADA.peer_id]
+
+
+async def test_nobody_uses_up_anothers_rate_by_forging_or_replaying_its_requests():
+    async with listening(lambda sender, body: b"ok", sender_rate=usual(), monotonic=lambda: 0.0) as (_, ben):
+        data, _ = request(ben)
+        assert parsed(await send(ben, data)).status == 200
+        for _ in range(5):
+            assert parsed(await send(ben, data)).status == 409  # a replay
+            forged, _ = request(ben, signature=request(ben, key=EVE)[1]["signature"])
+            assert parsed(await send(ben, forged)).status == 401
+        for _ in range(2):
+            assert await ask(ben) == (200, b"ok")
+        assert (await ask(ben))[0] == 429  # the fourth of its own
+
+
+async def test_all_together_have_a_rate_too_which_counts_what_does_not_verify():
+    time = [0.0]
+    async with listening(lambda sender, body: b"ok", total_rate=usual(), monotonic=lambda: time[0]) as (_, ben):
+        for _ in range(2):
+            data, _ = request(ben, drop=["signature", "signature-input"])
+            assert parsed(await send(ben, data)).status == 401
+        assert await ask(ben) == (200, b"ok")
+        for key in (ADA, EVE):
+            assert await ask(ben, key=key) == (429, b"too_many 1")
+        time[0] = 1.0
+        assert await ask(ben, key=EVE) == (200, b"ok")
+
+
+async def test_who_is_over_its_rate_takes_the_other_for_unreachable_and_may_try_again():
+    time = [0.0]
+    async with (
+        listening(lambda sender, body: b"ok", sender_rate=usual(burst=1.0), monotonic=lambda: time[0]) as (_, ben),
+        client() as c,
+    ):
+        assert await c.post(ADA, ben, b"", timeout=5) == b"ok"
+        with pytest.raises(PeerUnreachable, match="429 too_many"):
+            await c.post(ADA, ben, b"", timeout=5)
+        time[0] = 1.0
+        assert await c.post(ADA, ben, b"", timeout=5) == b"ok"
 
 
 async def test_garbage_to_the_port_is_answered_or_dropped_and_never_ends_the_server(caplog):
@@ -700,7 +796,7 @@ async def test_no_more_connections_are_open_than_allowed():
 
 async def test_hundreds_of_hosts_need_no_more_descriptors_than_connections():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    server = HttpServer(BEN, lambda sender, body: body, wall_clock=clock)
+    server = HttpServer(BEN, lambda sender, body: body, wall_clock=clock, sender_rate=usual(burst=300))
     port = await server.start("0.0.0.0", 0)
     try:
         async with client(max_connections=4) as c:
