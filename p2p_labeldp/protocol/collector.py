@@ -26,7 +26,7 @@ from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.first_contacts import FirstContacts
-from p2p_labeldp.protocol.gossip import GossipSet, bounded
+from p2p_labeldp.protocol.gossip import MAX_PROOFS, GossipSet
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
@@ -113,7 +113,7 @@ class Collector(Machine):
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
         self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
-        self._proofs: dict[int, list[bytes]] = {}  # cluster -> pairs of records that contradict each other
+        self._proofs: dict[int, tuple[bytes, ...]] = {}  # cluster -> pairs of records that contradict each other
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
@@ -216,7 +216,9 @@ class Collector(Machine):
         except AuthenticationFailed:
             if known is not None:
                 for one in {named, cluster}:
-                    self._proofs.setdefault(one, []).extend((known.envelope, entry.envelope))
+                    proofs = self._proofs.setdefault(one, ())
+                    if len(proofs) < 2 * MAX_PROOFS:  # they come with every roster
+                        self._proofs[one] = (*proofs, known.envelope, entry.envelope)
             raise
         self._cluster_named[signer] = cluster
         return added
@@ -283,11 +285,9 @@ class Collector(Machine):
         if self.state is State.GATHERING:
             return Refusal("not_yet", retry=True)
         roster = self.rosters.get(message.cluster)
-        return Refusal("no_roster") if roster is None else self._with_proofs(roster, message.cluster)
-
-    def _with_proofs(self, roster: ClusterRoster, cluster: int) -> RosterReply:
-        proofs = bounded(self._proofs.get(cluster, []))
-        return RosterReply(roster.envelope, proofs[: len(proofs) // 2 * 2])
+        if roster is None:
+            return Refusal("no_roster")
+        return RosterReply(roster.envelope, self._proofs.get(message.cluster, ()))
 
     # -- accepting -------------------------------------------------------------------------------------------------
 
