@@ -36,17 +36,34 @@ def command(*arguments, **options):
 
 
 @pytest.mark.processes
-def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys):
+@pytest.mark.parametrize("admission", ["open", "allowlist"])
+def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, admission):
     assert main(["examples", "breast-cancer", "--count", "3", "--out", str(tmp_path / "people")]) == 0
     ids = []
     for i in range(3):
         capsys.readouterr()
         assert main(["keygen", str(tmp_path / f"{i}.key")]) == 0
         ids.append(capsys.readouterr().out.strip())
+    listed, brings = (), [()] * 3
+    if admission == "allowlist":
+        key, enrolments = str(tmp_path / "enrolment.key"), [str(tmp_path / f"{i}.enrolment") for i in range(3)]
+        assert main(["keygen", key]) == 0
+        listed = ("--set", f"policy.enrolment_key={capsys.readouterr().out.strip()}")
+        for peer_id, file in zip(ids, enrolments, strict=True):
+            assert main(["enrol", peer_id, "--key", key, "--out", file]) == 0
+        brings = [("--enrolment", file) for file in enrolments]
     at, *places = free_ports(4)
     settings = [text for name, value in PHASES.items() for text in ("--set", f"exchange.deadlines.{name}={value}")]
     learner = command(
-        "learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--json", "--out", str(tmp_path / "out"), *settings
+        "learner",
+        "by-hand",
+        "--listen",
+        f"127.0.0.1:{at}",
+        "--json",
+        "--out",
+        str(tmp_path / "out"),
+        *settings,
+        *listed,
     )
     running = [learner]
     try:
@@ -57,6 +74,7 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys):
                     *("peer", str(tmp_path / "people" / f"{i}.json"), "--key", str(tmp_path / f"{i}.key")),
                     *("--classes", CLASSES, "--listen", f"127.0.0.1:{places[i]}", "--learner", address, "--json"),
                     *(("--contact", f"{ids[0]}@127.0.0.1:{places[0]}") if i else ()),
+                    *brings[i],
                 )
             )
         ended = [json.loads(peer.communicate(timeout=60)[0]) for peer in running[1:]]
