@@ -181,9 +181,10 @@ class Directory:
         if len(self.contacts) > MAX_CONTACT_CLUSTERS:
             del self.contacts[entry.content.cluster]
             raise MalformedMessage(f"contacts in more than {MAX_CONTACT_CLUSTERS} clusters")
-        old = known.pop(entry.signer, None)
+        old = known.get(entry.signer)
         if old is not None and old.content.sequence > entry.content.sequence:
-            entry = old
+            raise MalformedMessage("a record older than the one known")
+        known.pop(entry.signer, None)
         known[entry.signer] = entry
         if len(known) > CONTACTS_PER_CLUSTER:
             del known[next(iter(known))]
