@@ -16,7 +16,7 @@ settings.load_profile("unhurried")
 SIZES = (5, 12, 23, 40)  # unequal; the first is the least a cluster may have
 
 
-def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, **terms):
+def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, degree=4, **terms):
     """A study of synthetic peers: one cluster around each of the points (0, 0), (20, 0), ..., ordinals shuffled.
 
     The label is, nine times in ten, whether the second feature is positive.
@@ -41,7 +41,7 @@ def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, **terms)
     }
     if "target_epsilon" in terms:
         values["flip_probability"] = None
-    graph = topology.neighbours("random_regular", len(features), degree=4, seed=topology_seed or seed)
+    graph = topology.neighbours("random_regular", len(features), degree=degree, seed=topology_seed or seed)
     return Study(
         terms=Terms(**{**values, **terms}),
         features=features,

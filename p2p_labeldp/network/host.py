@@ -24,7 +24,8 @@ from p2p_labeldp.errors import (
     TransportError,
 )
 from p2p_labeldp.facts import Fact
-from p2p_labeldp.network.http import HttpClient, HttpServer
+from p2p_labeldp.network.http import HttpClient, HttpServer, Rate
+from p2p_labeldp.network.http.server import TOTAL_RATE
 from p2p_labeldp.protocol import wire
 from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
 from p2p_labeldp.protocol.kept import exported
@@ -49,6 +50,7 @@ class Host:
         sink: Is told every fact that may leave the party.
         store: Makes a fact durable before it returns; also what may never leave.
         max_connections: Of its server.
+        total_rate: Of all requests to its server.
     """
 
     def __init__(
@@ -59,8 +61,9 @@ class Host:
         sink: Sink,
         store: Sink = lambda _fact: None,
         max_connections: int = 512,
+        total_rate: Rate = TOTAL_RATE,
     ) -> None:
-        self.server = HttpServer(key, self._handle, max_connections=max_connections)
+        self.server = HttpServer(key, self._handle, max_connections=max_connections, total_rate=total_rate)
         self._key = key
         self._client = client
         self._sink = sink

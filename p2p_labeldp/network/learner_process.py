@@ -30,7 +30,7 @@ from p2p_labeldp.errors import ConfigurationError, ProtocolError
 from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline
 from p2p_labeldp.network.host import Host, Sink
-from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.http import HttpClient, Rate
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, Terms, collected
 from p2p_labeldp.network.transport import format_address
@@ -44,6 +44,7 @@ from p2p_labeldp.protocol.peer import NEWCOMER_PERIODS
 CHECK_SECONDS = 0.2  # between two looks whether all reports are in
 LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
+TOTAL_RATE = Rate(per_second=400.0, burst=16_000.0)  # ... and a large cluster has 10,000; the nonces fit their cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,7 @@ async def serve(
             sink=sink,
             store=store or _keep_nothing,
             max_connections=MAX_CONNECTIONS,
+            total_rate=TOTAL_RATE,
         )
         try:
             bound = await server.listen(host, port)

@@ -31,7 +31,7 @@ from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.first_contacts import CAPACITY, FirstContacts
-from p2p_labeldp.protocol.gossip import GossipSet, bounded, draw_salt
+from p2p_labeldp.protocol.gossip import MAX_PROOFS, GossipSet, draw_salt
 from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
@@ -133,7 +133,7 @@ class Collector(Machine):
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
-        self._proofs: dict[int, list[bytes]] = {}  # cluster -> pairs of records that contradict each other
+        self._proofs: dict[int, tuple[bytes, ...]] = {}  # cluster -> pairs of records that contradict each other
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
@@ -294,7 +294,9 @@ class Collector(Machine):
         except AuthenticationFailed:
             if known is not None:
                 for one in {named, cluster}:
-                    self._proofs.setdefault(one, []).extend((known.envelope, entry.envelope))
+                    proofs = self._proofs.setdefault(one, ())
+                    if len(proofs) < 2 * MAX_PROOFS:  # they come with every roster
+                        self._proofs[one] = (*proofs, known.envelope, entry.envelope)
             raise
         self._cluster_named[signer] = cluster
         return added
@@ -348,8 +350,7 @@ class Collector(Machine):
                 self.observe(Rejected(peer=self.name, at=now, about=f"cluster {cluster}: {exc}"))
                 continue
             ordinals = tuple(entry.content.ordinal for entry in entries)
-            proofs = bounded(self._proofs.get(cluster, []))
-            signed.append(SignedRoster(cluster, envelope, ordinals, proofs[: len(proofs) // 2 * 2]))
+            signed.append(SignedRoster(cluster, envelope, ordinals, self._proofs.get(cluster, ())))
         self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
         for one in signed:
             self._enter(one)

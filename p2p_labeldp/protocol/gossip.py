@@ -128,7 +128,7 @@ class GossipSet(Generic[Content]):
 
         Raises:
             AuthenticationFailed: The record equivocates with one in the set, or its signer was struck out before.
-            MalformedMessage: The set is full.
+            MalformedMessage: The set is full, or the record is older than the one known.
         """
         name = short_id(entry.envelope)
         if entry.signer in self._struck:
@@ -148,7 +148,7 @@ class GossipSet(Generic[Content]):
             self._older.setdefault(entry.signer, {})[older.content.sequence] = short_id(older.envelope)
             self._refuse(short_id(older.envelope))
             if newer is known:
-                return False
+                raise MalformedMessage("a record older than the one known")
             self._drop(known)
         self._sorted = None
         self._by_id[name] = entry

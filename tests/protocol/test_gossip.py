@@ -81,7 +81,8 @@ def test_a_newer_sequence_replaces_and_an_older_one_does_not():
     found = GossipSet()
     assert found.add(entry(1, 5))
     assert found.add(entry(1, 7))
-    assert not found.add(entry(1, 6))
+    with pytest.raises(MalformedMessage, match="older"):
+        found.add(entry(1, 6))
     assert says(found) == {entry(1, 7).signer: entry(1, 7).envelope}
     assert found.knows(entry(1, 5).envelope)
     assert found.knows(entry(1, 6).envelope)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p_labeldp.errors import MalformedMessage, ProtocolError
-from p2p_labeldp.protocol import closing, directory, manifest, report, roster, wire
+from p2p_labeldp.protocol import admission, closing, directory, manifest, report, roster, wire
 from p2p_labeldp.protocol.exchange import answer_info
 from p2p_labeldp.protocol.messages import (
     MAX_CLUSTER_SIZE,
@@ -197,6 +197,7 @@ OPENERS = {
     roster.KIND: lambda data: roster.open_roster(
         data, keys=LEARNER, opened=dataclasses.replace(OPENED, learner=keys(1).peer_id), cluster=0
     ),
+    admission.KIND: lambda data: admission.signer_of(data, LEARNER),
     closing.KIND: lambda data: closing.Closing(roster=open_roster(), keys=LEARNER)._open(data),
 }
 PAYLOADS = st.one_of(
