@@ -1,8 +1,8 @@
 """How a message travels: one signed POST and its signed answer, on a connection of their own.
 
-The only door to aiohttp for peers. ``HttpServer`` tells a handler who sent what, ``HttpClient`` brings back what the
-peer asked has answered to exactly this question; the signatures are those of ``crypto.signatures``. Neither side hands
-on a byte that does not verify.
+The only door to aiohttp for peers, which serves; asking is ``posting``'s part. ``HttpServer`` tells a handler who sent
+what, ``HttpClient`` brings back what the peer asked has answered to exactly this question; the signatures are those of
+``crypto.signatures``. Neither side hands on a byte that does not verify.
 
 A request passes these gates in order, each before the work of the next: number of connections, lengths and number of
 fields (aiohttp's parser), repeated fields, method, path, content type, no encodings, declared length, memory for
@@ -18,8 +18,8 @@ bodies, time to arrive, signature, clock, nonce. What is refused gets a status a
     500 failed                 the handler broke; the log has it
     503 busy                   no room; the request was not looked at
 
-An answer that does not verify counts as no answer. The client sends every POST once: its connections are never reused,
-and aiohttp repeats only idempotent methods. Whoever tries again signs again, with a fresh nonce.
+An answer that does not verify counts as no answer. The client sends every POST once, on a connection of its own.
+Whoever tries again signs again, with a fresh nonce.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ import asyncio
 import logging
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 from aiohttp import web
-from yarl import URL
 
 from p2p_labeldp.crypto.identity import SigningKey
 from p2p_labeldp.crypto.nonces import DEFAULT_CAPACITY, NonceCache, NonceCacheFull
@@ -63,6 +61,8 @@ from p2p_labeldp.errors import (
     ReplayedMessage,
     RosterMismatch,
 )
+from p2p_labeldp.network import posting
+from p2p_labeldp.network.posting import MAX_FIELD_BYTES, MAX_FIELDS, Unreadable
 from p2p_labeldp.network.transport import Destination, Handler, Traffic, authority, format_address
 
 ROUTE = "/p2p/v1"
@@ -78,13 +78,10 @@ FLUSHED_BYTES = 1 << 14  # of an answer; as much goes into the kernel's buffers 
 LINGER_SECONDS = 0.5  # a refusal sent before the body came would be lost if the connection were reset
 SHUTDOWN_SECONDS = 1.0
 
-MAX_FIELD_BYTES = 1024  # of a head; the longest of ours has 370
-MAX_FIELDS = 32  # we send 9
 BACKLOG = 1024  # a learner's members all come at the deadline
 
 _LENGTH = re.compile("[0-9]{1,10}")
 _WORD = re.compile("[a-z_]{1,40}( [0-9.]{1,20})?")
-_IP_BIND_ADDRESS_NO_PORT = 24  # Linux; the socket module knows the name from Python 3.12 on
 
 _log = logging.getLogger(__name__)
 
@@ -306,34 +303,14 @@ class HttpClient:
         self._max_body = max_body_bytes
         self._local_host = local_host
         self._turns = asyncio.Semaphore(max_connections)
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> HttpClient:
-        local = self._local_host
-        connector = aiohttp.TCPConnector(
-            force_close=True,
-            limit=0,  # it does not bound sockets to distinct hosts; the semaphore does
-            local_addr=None if local is None else (local, 0),
-            socket_factory=None if local is None else _bindable_socket,
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,  # no proxies, no netrc
-            skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
-            timeout=aiohttp.ClientTimeout(),  # none: `post` has one for all of it
-            max_line_size=MAX_FIELD_BYTES,
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_FIELDS,
-        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._session is not None
-        await self._session.close()
+        pass  # no connection outlives its exchange
 
     async def post(self, key: SigningKey, to: Destination, body: bytes, *, timeout: float) -> bytes:
         """What ``to`` answers to ``body``.
@@ -358,11 +335,10 @@ class HttpClient:
                 return await self._exchange(key, to, body)
         except TimeoutError as error:
             raise DeadlineExceeded(f"{format_address(to)} did not answer in {timeout:g} s") from error
-        except (aiohttp.ClientError, OSError, ConfigurationError) as error:
+        except (Unreadable, OSError, ConfigurationError) as error:
             raise PeerUnreachable(f"{format_address(to)} can't be reached: {error}") from error
 
     async def _exchange(self, key: SigningKey, to: Destination, body: bytes) -> bytes:
-        assert self._session is not None
         host = authority(to.host, to.port)
         signed = sign_request(
             key,
@@ -376,39 +352,27 @@ class HttpClient:
             nonce=os.urandom(NONCE_BYTES),
         )
         question = signed["signature"]
-        signed["host"] = host
         self.traffic.messages_sent += 1
         self.traffic.bytes_sent += len(body)
-        url = URL(f"http://{host}{ROUTE}", encoded=True)
-        async with self._session.post(url, data=body, headers=signed, allow_redirects=False) as response:
-            try:
-                fields = _single_fields(response.headers.items())
-                reply = await self._receive(response, fields)
-                answered = verify_response(
-                    fields,
-                    status=response.status,
-                    body=reply,
-                    sender=to.peer_id,
-                    recipient=key.peer_id,
-                    request_signature=question,
-                )
-            except AuthenticationFailed as error:
-                raise PeerUnreachable(f"{format_address(to)} gave no answer that verifies: {error.detail}") from error
-            except _Refusal as refusal:
-                raise PeerUnreachable(f"{format_address(to)} gave no answer: {refusal.word}") from refusal
+        answer = await posting.post(
+            to.host, to.port, ROUTE, {"host": host, **signed}, body, longest=self._max_body, local_host=self._local_host
+        )
+        try:
+            verified = verify_response(
+                answer.fields,
+                status=answer.status,
+                body=answer.body,
+                sender=to.peer_id,
+                recipient=key.peer_id,
+                request_signature=question,
+            )
+        except AuthenticationFailed as error:
+            raise PeerUnreachable(f"{format_address(to)} gave no answer that verifies: {error.detail}") from error
         self.traffic.messages_received += 1
-        self.traffic.bytes_received += len(reply)
-        if response.status == 200 and fields["content-type"] == CONTENT_TYPE:
-            return reply
-        raise self._refusal(to, response.status, reply, theirs=answered.created)
-
-    async def _receive(self, response: aiohttp.ClientResponse, fields: Mapping[str, str]) -> bytes:
-        declared = fields.get("content-length", "")
-        if "content-encoding" in fields or "transfer-encoding" in fields or not _LENGTH.fullmatch(declared):
-            raise _Refusal(response.status, f"status {response.status} without a plain body of known length")
-        if int(declared) > self._max_body:
-            raise _Refusal(response.status, f"body of {declared} bytes; {self._max_body} are accepted")
-        return await response.read()
+        self.traffic.bytes_received += len(answer.body)
+        if answer.status == 200 and answer.fields["content-type"] == CONTENT_TYPE:
+            return answer.body
+        raise self._refusal(to, answer.status, answer.body, theirs=verified.created)
 
     def _refusal(self, to: Destination, status: int, reply: bytes, *, theirs: int) -> Exception:
         text = reply[:80].decode("ascii", "replace")
@@ -433,8 +397,7 @@ class _HangUp(asyncio.Protocol):
     """For the connections beyond the bound."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.abort()
+        cast(asyncio.Transport, transport).abort()  # another loop's transports only look like it
 
 
 class _Quiet(logging.LoggerAdapter[logging.Logger]):
@@ -479,12 +442,3 @@ def _seconds(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
-
-
-def _bindable_socket(info: Any) -> socket.socket:
-    """A socket that can be bound to an address and gets its port when it connects: ports are then one supply for each
-    destination, not one for all."""
-    made = socket.socket(*info[:3])
-    if hasattr(socket, "SO_BINDTODEVICE"):  # Linux
-        made.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
-    return made

@@ -25,7 +25,7 @@ import msgspec
 from p2p_labeldp import facts, randomness
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Fact, Traffic
-from p2p_labeldp.network import lifeline
+from p2p_labeldp.network import lifeline, loops
 from p2p_labeldp.network.host import Host, Sink
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.study import Collected, Terms, collected
@@ -36,6 +36,7 @@ from p2p_labeldp.protocol.effects import Address
 
 CHECK_SECONDS = 0.2  # between two looks whether all reports are in
 LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
+MANY = 1000  # parties that a learner deals with
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
 
 
@@ -167,7 +168,7 @@ def main() -> int:
 
         return await serve(opening, keys=keys, host=host, port=port, sink=sink, announce=_announce, stopped=stopped)
 
-    sys.stdout.buffer.write(msgspec.msgpack.encode(asyncio.run(run())))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(loops.run(run(), parties=MANY)))
     sys.stdout.buffer.flush()
     return 0
 
