@@ -8,11 +8,13 @@ peers.
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import MalformedMessage, ProtocolError
 from p2p_labeldp.protocol.effects import Address
@@ -50,6 +52,13 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 _decoder = msgspec.msgpack.Decoder(PeerRecord)
 
+
+@lru_cache(maxsize=KEPT_VERIFICATIONS)
+def _decoded(payload: bytes) -> PeerRecord:
+    """The content, one for all peers of a process: a function of the bytes, as their verification is."""
+    return decode_payload(payload, _decoder)
+
+
 PeerEntry = Entry[PeerRecord]
 
 
@@ -71,7 +80,7 @@ def open_record(envelope: bytes, *, keys: KeyRing, round_id: bytes, expires_by: 
         MalformedMessage: Of another round, expired, or valid for longer than the round.
     """
     signed = keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
-    record = decode_payload(signed.payload, _decoder)
+    record = _decoded(signed.payload)
     if record.round_id != round_id:
         raise MalformedMessage("a record of another round")
     if not now < record.expires <= expires_by:
@@ -94,6 +103,7 @@ class Directory:
         self.cluster = cluster
         self.mates: GossipSet[PeerRecord] = GossipSet()
         self.contacts: dict[int, dict[bytes, PeerEntry]] = {}
+        self._contact_envelopes: set[bytes] = set()
         self._clusters = clusters
         self._keys = keys
         self._round_id = round_id
@@ -120,7 +130,7 @@ class Directory:
         return news, refused
 
     def _is_contact(self, envelope: bytes) -> bool:
-        return any(entry.envelope == envelope for known in self.contacts.values() for entry in known.values())
+        return envelope in self._contact_envelopes
 
     def _add_contact(self, entry: PeerEntry) -> None:
         """Keeps the freshest few contacts of a cluster: a new one pushes out the one heard of longest ago."""
@@ -129,11 +139,14 @@ class Directory:
             del self.contacts[entry.content.cluster]
             raise MalformedMessage(f"contacts in more than {MAX_CONTACT_CLUSTERS} clusters")
         old = known.pop(entry.signer, None)
-        if old is not None and old.content.sequence > entry.content.sequence:
-            entry = old
+        if old is not None:
+            self._contact_envelopes.discard(old.envelope)
+            if old.content.sequence > entry.content.sequence:
+                entry = old
         known[entry.signer] = entry
+        self._contact_envelopes.add(entry.envelope)
         if len(known) > CONTACTS_PER_CLUSTER:
-            del known[next(iter(known))]
+            self._contact_envelopes.discard(known.pop(next(iter(known))).envelope)
 
     def reply(self, cluster: int, have: bytes, own: bytes, rng: random.Random) -> tuple[tuple[bytes, ...], bytes]:
         """Answers a digest about ``cluster``: what its sender lacks, and the short ids wanted of it.

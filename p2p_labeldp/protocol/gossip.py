@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
@@ -23,6 +24,7 @@ from p2p_labeldp.protocol.messages import (
     SHORT_ID_BYTES,
 )
 
+KEPT_NAMES = 1 << 16  # of a process: 10,000 packed peers name each other's records again and again
 MAX_OLDER = 16  # replaced records of one signer: restarts within a round; who needs more is struck out
 
 
@@ -45,6 +47,7 @@ class Entry(Generic[Content]):
     content: Content
 
 
+@lru_cache(maxsize=KEPT_NAMES)
 def short_id(envelope: bytes) -> bytes:
     """Names a record in a digest."""
     return hashlib.sha256(envelope).digest()[:SHORT_ID_BYTES]

@@ -74,7 +74,7 @@ def test_a_record_is_verified_before_it_is_decoded(monkeypatch):
     def never(*_):
         raise AssertionError("decoded before it was verified")
 
-    monkeypatch.setattr(module, "decode_payload", never)
+    monkeypatch.setattr(module, "_decoded", never)
     terms = {"keys": keys(1), "round_id": OPENED.round_id, "expires_by": 40.0, "now": 0.0}
     with pytest.raises(AuthenticationFailed):
         open_record(bad_signature(record(2)), **terms)
@@ -95,6 +95,21 @@ def test_an_equivocating_mate_is_struck_out():
     assert len(refused) == 1
     assert found.find(keys(2).peer_id) is None
     assert found.find(keys(3).peer_id) is not None
+
+
+def test_a_contact_is_opened_once_while_it_is_kept(monkeypatch):
+    found, opened = make(), []
+    real = module.open_record
+    monkeypatch.setattr(
+        module, "open_record", lambda envelope, **terms: opened.append(envelope) or real(envelope, **terms)
+    )
+    others = [record(i, cluster=1) for i in range(2, 12)]  # ten for eight places: the first two are pushed out
+    found.absorb((*others, *others[2:]), 1.0)
+    assert opened == others
+    found.absorb((others[0], others[0], others[2]), 1.0)
+    assert opened[len(others) :] == [others[0], others[2]]
+    found.absorb((record(5, cluster=1, sequence=1), others[3]), 1.0)  # an older one of a contact is no contact
+    assert opened[-1] == others[3]
 
 
 def test_contacts_are_bounded_per_cluster_and_the_freshest_stay():
