@@ -76,7 +76,9 @@ def main() -> int:
     began, cpu = time.monotonic(), cpu_seconds()
     played = launcher.play(chosen)
     took, cpu = time.monotonic() - began, cpu_seconds() - cpu
-    outcomes = collections.Counter(str(fact.outcome) for fact in played.facts if isinstance(fact, Ended))
+    outcomes = collections.Counter(
+        f"{fact.outcome} {fact.reason or ''}".strip() for fact in played.facts if isinstance(fact, Ended)
+    )
     print(f"{len(chosen)} peers, {options.per_process} a process: {dict(outcomes)}")
     print(f"{took:.0f} s, {cpu:.0f} s of CPU, {1000 * cpu / len(chosen):.1f} ms a peer, {played.messages} messages")
     print(f"phases { ({name: round(value, 1) for name, value in played.seconds.items()}) }")
