@@ -1,15 +1,19 @@
 """Ten thousand peers in clusters of 100, packed into a few processes, complete one round: CPU and time.
 
-    python benchmarks/packed_peers.py [--peers 10000] [--per-process 1250]
+    python benchmarks/packed_peers.py [--peers 10000] [--per-process 5000] [--slow 1]
 
 Every peer has its own address, key, server and state, and talks HTTP, to peers of its own process too. Aimed at, on two
-idle cores: below 120 s; so at most 240 s of CPU, which other programs on the machine change little. Both are printed.
+idle cores: below 120 s; so at most 240 s of CPU. Both are printed, and what one exchange took. On a machine that others
+use, ``--slow 4`` gives every phase four times its length; a crowd there also makes each CPU second do less.
+
+A process verifies each record once, whichever of its peers asks, so as many processes as there are cores are best.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import dataclasses
 import resource
 import sys
 import time
@@ -24,6 +28,8 @@ from p2p_labeldp.network.study import Study, Terms
 from p2p_labeldp.protocol.manifest import Deadlines
 
 CLUSTER_SIZE = 100
+GOSSIP_PERIOD = 2.4
+DEADLINES = Deadlines(join=48.0, exchange=62.0, closing=82.0, report=92.0)  # with 100 clusters mates are found late
 TARGET_SECONDS = 120.0
 TARGET_CPU_SECONDS = 240.0
 
@@ -65,14 +71,11 @@ def cpu_seconds() -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers", type=int, default=10_000)
-    parser.add_argument("--per-process", type=int, default=1250)
-    parser.add_argument("--join", type=float, default=40.0)
-    parser.add_argument("--phase", type=float, default=20.0)
-    parser.add_argument("--period", type=float, default=3.0)
+    parser.add_argument("--per-process", type=int, default=5000)
+    parser.add_argument("--slow", type=float, default=1.0, help="times the length of each phase")
     options = parser.parse_args()
-    ends = [options.join + options.phase * i for i in range(4)]
-    deadlines = Deadlines(join=ends[0], exchange=ends[1], closing=ends[2], report=ends[3])
-    chosen = study_of(options.peers, per_process=options.per_process, deadlines=deadlines, gossip_period=options.period)
+    chosen = study_of(options.peers, per_process=options.per_process, deadlines=DEADLINES, gossip_period=GOSSIP_PERIOD)
+    chosen = dataclasses.replace(chosen, terms=chosen.terms.slowed(options.slow))
     began, cpu = time.monotonic(), cpu_seconds()
     played = launcher.play(chosen)
     took, cpu = time.monotonic() - began, cpu_seconds() - cpu
@@ -80,9 +83,17 @@ def main() -> int:
         f"{fact.outcome} {fact.reason or ''}".strip() for fact in played.facts if isinstance(fact, Ended)
     )
     print(f"{len(chosen)} peers, {options.per_process} a process: {dict(outcomes)}")
-    print(f"{took:.0f} s, {cpu:.0f} s of CPU, {1000 * cpu / len(chosen):.1f} ms a peer, {played.messages} messages")
+    exchanges = (played.messages or 0) / 2
+    print(
+        f"{took:.0f} s (target {TARGET_SECONDS:.0f}), {cpu:.0f} s of CPU (target {TARGET_CPU_SECONDS:.0f} for 10,000)"
+    )
+    print(
+        f"a peer: {1000 * cpu / len(chosen):.1f} ms, {exchanges / len(chosen):.1f} exchanges of"
+        f" {1000 * cpu / exchanges:.2f} ms"
+    )
     print(f"phases { ({name: round(value, 1) for name, value in played.seconds.items()}) }")
-    return 0 if outcomes == {"reported": len(chosen)} else 1
+    whole = outcomes == {"reported": len(chosen)}
+    return 0 if whole and took < TARGET_SECONDS and cpu < TARGET_CPU_SECONDS else 1
 
 
 if __name__ == "__main__":
