@@ -1,17 +1,31 @@
 """What tests of several packages share."""
 
+import asyncio
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
 from p2p_labeldp import topology
 from p2p_labeldp.clustering import Clustering
+from p2p_labeldp.network import loops
 from p2p_labeldp.network.study import Study, Terms
 from p2p_labeldp.protocol.manifest import Deadlines
 
 # How long an example takes says how busy the machine is; counts of examples bound the time of a test.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+ON_BOTH_LOOPS = ("test_http", "test_host", "test_posting")
+
+
+def pytest_asyncio_loop_factories(config, item):
+    """What stands on sockets has to hold on the loop of a process with one peer and on that of one with many."""
+    loops_of_peers = {"one peer": asyncio.new_event_loop, "many peers": loops.busy}
+    if item.module.__name__.rpartition(".")[2] in ON_BOTH_LOOPS:
+        return loops_of_peers
+    return {"one peer": asyncio.new_event_loop}
+
 
 SIZES = (5, 12, 23, 40)  # unequal; the first is the least a cluster may have
 

@@ -71,6 +71,7 @@ class Host:
         self._machine: Machine | None = None
         self._opening = 0.0
         self._alarm: asyncio.TimerHandle | None = None
+        self._due: float | None = None  # when it rings
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
         self._broken: BaseException | None = None
@@ -161,10 +162,13 @@ class Host:
             raise
         if machine.over:
             self._over.set()
+        due = machine.wake_at()
         if self._alarm is not None:
+            if due == self._due:
+                return
             self._alarm.cancel()
             self._alarm = None
-        due = machine.wake_at()
+        self._due = due
         if due is not None:
             self._alarm = asyncio.get_running_loop().call_at(self._opening + due, self._wake)
 

@@ -31,17 +31,37 @@ async def run_peers(parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Ev
 
     ``stopped`` ends them early: whoever has not reported abstains.
     """
+    scout = Scout()
     async with HttpClient() as client:
-        await asyncio.gather(*(_run_peer(party, client, sink, stopped) for party in parties))
+        await asyncio.gather(*(_run_peer(party, client, sink, stopped, scout) for party in parties))
         sent = client.traffic
         sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))
+
+
+class Scout:
+    """Lets the first who comes go alone, and the others when it is back: with the round's opening, or without.
+
+    So of a thousand peers in a process one asks again and again whether the round is open, and the others ask once.
+    """
+
+    def __init__(self) -> None:
+        self._sent = False
+        self._back = asyncio.Event()
+
+    async def __aenter__(self) -> None:
+        if self._sent:
+            await self._back.wait()
+        self._sent = True
+
+    async def __aexit__(self, *_: object) -> None:
+        self._back.set()
 
 
 def _keep_nothing(_fact: Fact) -> None:
     """A study's memory is its process."""
 
 
-async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None) -> None:
+async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None, scout: Scout) -> None:
     assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
     key = party.keys.signing_key
     store = party.store or _keep_nothing
@@ -56,7 +76,8 @@ async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: async
         await host.listen(party.host, party.port)
         sink(Listening(peer=party.name))
         asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS)
-        reply = await _unless(stopped, asking)
+        async with scout:
+            reply = await _unless(stopped, asking)
         if reply is None:
             sink(Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY))
             return

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import random
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError
 from p2p_labeldp.protocol import admission
@@ -59,6 +61,13 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 
 _decoder = msgspec.msgpack.Decoder(PeerRecord)
+
+
+@lru_cache(maxsize=KEPT_VERIFICATIONS)
+def _decoded(payload: bytes) -> PeerRecord:
+    """The content, one for all peers of a process: a function of the bytes, as their verification is."""
+    return decode_payload(payload, _decoder)
+
 
 PeerEntry = Entry[PeerRecord]
 
@@ -112,7 +121,7 @@ def open_record(
         MalformedMessage: Of another round, expired, or valid for longer than the round.
     """
     signed = keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
-    record = decode_payload(signed.payload, _decoder)
+    record = _decoded(signed.payload)
     if record.round_id != round_id:
         raise MalformedMessage("a record of another round")
     if not now < record.expires <= expires_by:

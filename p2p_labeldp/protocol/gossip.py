@@ -18,6 +18,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
@@ -34,6 +35,7 @@ from p2p_labeldp.protocol.messages import (
 
 MAX_PROOFS = 64  # of equivocation kept for others; who strikes out more signers in one round has other troubles
 NAME_BYTES = 16  # of a record's digest: even its own signer can't make two records of one name
+KEPT_NAMES = 1 << 16  # of a process: 10,000 packed peers name each other's records again and again
 MAX_OLDER = 16  # replaced records of one signer: restarts within a round; who needs more is struck out
 
 
@@ -56,6 +58,7 @@ class Entry(Generic[Content]):
     content: Content
 
 
+@lru_cache(maxsize=KEPT_NAMES)
 def short_id(envelope: bytes) -> bytes:
     """Names a record in a set."""
     return hashlib.sha256(envelope).digest()[:NAME_BYTES]

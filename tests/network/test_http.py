@@ -14,6 +14,7 @@ import resource
 import socket
 from types import SimpleNamespace
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import http_message_signatures as library
 import pytest
@@ -944,10 +945,16 @@ async def test_with_components_not_compared_a_request_that_covers_no_body_says_w
 
 async def test_with_redirects_followed_a_question_goes_where_nobody_sent_it(monkeypatch):
     """The control of ``test_a_redirect_is_not_followed``."""
-    post = http.client.aiohttp.ClientSession.post
-    monkeypatch.setattr(
-        http.client.aiohttp.ClientSession, "post", lambda *a, **k: post(*a, **{**k, "allow_redirects": True})
-    )
+    post = http.posting.post
+
+    async def following(host, port, path, fields, body, **options):
+        answer = await post(host, port, path, fields, body, **options)
+        if answer.status == 307:
+            there = urlsplit(answer.fields["location"])
+            answer = await post(there.hostname, there.port, there.path, fields, body, **options)
+        return answer
+
+    monkeypatch.setattr(http.posting, "post", following)
     async with listening() as (server, ben), client() as c:
         location = {"location": f"http://127.0.0.1:{ben.port}{ROUTE}", "content-length": "0"}
         async with faking(lambda data: written(307, location)) as fake:

@@ -291,3 +291,24 @@ async def test_nothing_in_the_learners_process_has_the_rounds_key_after_the_roun
     assert len(collected.reports) == 3
     assert alive == [1, 1, 1]  # the control: while reports come in the search finds the one that opens them
     assert rings() == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_one_peer_of_a_process_asks_for_the_round_and_the_others_follow_whatever_it_found(fails):
+    scout, out, back = peer_process.Scout(), [], asyncio.Event()
+
+    async def ask(name):
+        async with scout:
+            out.append(name)
+            await back.wait()
+            if fails and name == 0:
+                raise TimeoutError
+
+    asking = [asyncio.create_task(ask(name)) for name in range(3)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert out == [0]
+    back.set()
+    ended = await asyncio.gather(*asking, return_exceptions=True)
+    assert out == [0, 1, 2]
+    assert [type(end) for end in ended] == [TimeoutError if fails else type(None), type(None), type(None)]

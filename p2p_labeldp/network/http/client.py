@@ -1,7 +1,7 @@
 """Where peers send from.
 
-A POST is sent once: connections are never reused, and aiohttp repeats only idempotent methods. An answer that does not
-verify counts as no answer. Whoever tries again signs again, with a fresh nonce.
+Every POST is sent once, on a connection of its own (``posting``). An answer that does not verify counts as no answer.
+Whoever tries again signs again, with a fresh nonce.
 """
 
 from __future__ import annotations
@@ -9,14 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import socket
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
-
-import aiohttp
-from yarl import URL
 
 from p2p_labeldp.crypto.identity import SigningKey
 from p2p_labeldp.crypto.signatures import NONCE_BYTES, ClockSkew, sign_request, verify_response
@@ -28,23 +23,14 @@ from p2p_labeldp.errors import (
     PeerUnreachable,
     RemoteProtocolError,
 )
-from p2p_labeldp.network.http.profile import (
-    CONTENT_TYPE,
-    MAX_BODY_BYTES,
-    MAX_FIELD_BYTES,
-    MAX_FIELDS,
-    ROUTE,
-    TOO_MANY,
-    Unfit,
-    plain_length,
-    single_fields,
-)
+from p2p_labeldp.network.http import posting
+from p2p_labeldp.network.http.posting import Unreadable
+from p2p_labeldp.network.http.profile import CONTENT_TYPE, MAX_BODY_BYTES, ROUTE, TOO_MANY
 from p2p_labeldp.network.transport import Destination, Traffic, authority, format_address
 
 MAX_CLIENT_CONNECTIONS = 64  # sockets of a process that is talking to thousands
 
 _WORD = re.compile("[a-z_]{1,40}( [0-9.]{1,20})?")
-_IP_BIND_ADDRESS_NO_PORT = 24  # Linux; the socket module knows the name from Python 3.12 on
 
 
 class Refused(RemoteProtocolError):
@@ -86,34 +72,14 @@ class HttpClient:
         self._max_body = max_body_bytes
         self._local_host = local_host
         self._turns = asyncio.Semaphore(max_connections)
-        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> HttpClient:
-        local = self._local_host
-        connector = aiohttp.TCPConnector(
-            force_close=True,
-            limit=0,  # it does not bound sockets to distinct hosts; the semaphore does
-            local_addr=None if local is None else (local, 0),
-            socket_factory=None if local is None else _bindable_socket,
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,  # no proxies, no netrc
-            skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
-            timeout=aiohttp.ClientTimeout(),  # none: `post` has one for all of it
-            max_line_size=MAX_FIELD_BYTES,
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_FIELDS,
-        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._session is not None
-        await self._session.close()
+        pass  # no connection outlives its exchange
 
     async def post(self, key: SigningKey, to: Destination, body: bytes, *, timeout: float) -> bytes:
         """What ``to`` answers to ``body``.
@@ -138,11 +104,10 @@ class HttpClient:
                 return await self._exchange(key, to, body)
         except TimeoutError as error:
             raise DeadlineExceeded(f"{format_address(to)} did not answer in {timeout:g} s") from error
-        except (aiohttp.ClientError, OSError, ConfigurationError) as error:
+        except (Unreadable, OSError, ConfigurationError) as error:
             raise PeerUnreachable(f"{format_address(to)} can't be reached: {error}") from error
 
     async def _exchange(self, key: SigningKey, to: Destination, body: bytes) -> bytes:
-        assert self._session is not None
         host = authority(to.host, to.port)
         signed = sign_request(
             key,
@@ -156,39 +121,27 @@ class HttpClient:
             nonce=os.urandom(NONCE_BYTES),
         )
         question = signed["signature"]
-        signed["host"] = host
         self.traffic.messages_sent += 1
         self.traffic.bytes_sent += len(body)
-        url = URL(f"http://{host}{ROUTE}", encoded=True)
-        async with self._session.post(url, data=body, headers=signed, allow_redirects=False) as response:
-            try:
-                fields = single_fields(response.headers.items())
-                reply = await self._receive(response, fields)
-                answered = verify_response(
-                    fields,
-                    status=response.status,
-                    body=reply,
-                    sender=to.peer_id,
-                    recipient=key.peer_id,
-                    request_signature=question,
-                )
-            except AuthenticationFailed as error:
-                raise PeerUnreachable(f"{format_address(to)} gave no answer that verifies: {error.detail}") from error
-            except Unfit as refusal:
-                raise PeerUnreachable(f"{format_address(to)} gave no answer: {refusal.word}") from refusal
+        answer = await posting.post(
+            to.host, to.port, ROUTE, {"host": host, **signed}, body, longest=self._max_body, local_host=self._local_host
+        )
+        try:
+            verified = verify_response(
+                answer.fields,
+                status=answer.status,
+                body=answer.body,
+                sender=to.peer_id,
+                recipient=key.peer_id,
+                request_signature=question,
+            )
+        except AuthenticationFailed as error:
+            raise PeerUnreachable(f"{format_address(to)} gave no answer that verifies: {error.detail}") from error
         self.traffic.messages_received += 1
-        self.traffic.bytes_received += len(reply)
-        if response.status == 200 and fields["content-type"] == CONTENT_TYPE:
-            return reply
-        raise self._refusal(to, response.status, reply, theirs=answered.created)
-
-    async def _receive(self, response: aiohttp.ClientResponse, fields: dict[str, str]) -> bytes:
-        length = plain_length(fields)
-        if "content-encoding" in fields or length is None:
-            raise Unfit(response.status, f"status {response.status} without a plain body of known length")
-        if length > self._max_body:
-            raise Unfit(response.status, f"body of {length} bytes; {self._max_body} are accepted")
-        return await response.read()
+        self.traffic.bytes_received += len(answer.body)
+        if answer.status == 200 and answer.fields["content-type"] == CONTENT_TYPE:
+            return answer.body
+        raise self._refusal(to, answer.status, answer.body, theirs=verified.created)
 
     def _refusal(self, to: Destination, status: int, reply: bytes, *, theirs: int) -> Exception:
         text = reply[:80].decode("ascii", "replace")
@@ -205,12 +158,3 @@ def _seconds(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
-
-
-def _bindable_socket(info: Any) -> socket.socket:
-    """A socket that can be bound to an address and gets its port when it connects: ports are then one supply for each
-    destination, not one for all."""
-    made = socket.socket(*info[:3])
-    if hasattr(socket, "SO_BINDTODEVICE"):  # Linux
-        made.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
-    return made
