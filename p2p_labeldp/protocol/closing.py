@@ -22,6 +22,7 @@ from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "ready"
+MAX_ELSEWHERE = 64  # peers remembered to be of another roster; one honest one of them proves it
 
 
 class ReadyRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -50,6 +51,7 @@ class Closing:
 
     def __init__(self, *, roster: OpenedRoster, keys: KeyRing) -> None:
         self.records: GossipSet[ReadyRecord] = GossipSet()
+        self.elsewhere: list[bytes] = []  # who says to be ready for another roster of this round; each once
         self._roster = roster
         self._members = frozenset(roster.members)
         self._keys = keys
@@ -80,6 +82,8 @@ class Closing:
         signed = self._keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
         record = decode_payload(signed.payload, _decoder)
         if record.round_id != self._roster.roster.round_id or record.roster != self._roster.digest:
+            if record.round_id == self._roster.roster.round_id and signed.peer_id not in self.elsewhere:
+                self.elsewhere = [*self.elsewhere, signed.peer_id][:MAX_ELSEWHERE]
             raise RosterMismatch("a ready record of another roster")
         if signed.peer_id not in self._members:
             raise MalformedMessage("a ready record of no member")

@@ -54,10 +54,13 @@ from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
+    MAX_ENVELOPE_BYTES,
     Answer,
     AnyMessage,
     Ask,
+    Contradiction,
     Digest,
+    Done,
     GetRoster,
     Message,
     Push,
@@ -201,10 +204,12 @@ class Peer(Machine):
             period=self._period,
             rng=self._rng,
             on_news=self._on_news,
+            on_roster=self._compare_rosters,
+            on_proof=self._take_proof,
         )
         self._pending: OpenedRoster | None = None  # signed by the learner, not yet accepted
         self._must_list: frozenset[bytes] = frozenset()
-        self._started = self._joined_late = self._silent = False
+        self._started = self._joined_late = self._silent = self._proven = False
         self._part: Part | None = None
         self._handlers = {
             dissemination.ALARM: self._on_gossip,
@@ -263,6 +268,11 @@ class Peer(Machine):
                 reply = self._gossip.reply_to_push(message, now)
             case Ask():
                 reply = self._reply_to_ask(message, sender, now)
+            case GetRoster():
+                reply = self._show_roster(message)
+            case Contradiction():
+                self._take_proof(message, now)
+                reply = Done()
             case _:
                 reply = Refusal("not_for_a_peer")
         if isinstance(reply, Refusal) and not reply.retry:
@@ -495,6 +505,33 @@ class Peer(Machine):
         )
         self._ledger.enter(release)
         self.persist(release)
+
+    # -- two rosters -----------------------------------------------------------------------------------------------
+
+    def _show_roster(self, message: GetRoster) -> Message:
+        """To a mate that wonders whether it has the same."""
+        if message.round_id != self._opened.round_id:
+            return Refusal("another_round")
+        if self._part is None or message.cluster != self.cluster:
+            return Refusal("no_roster", retry=True)
+        return RosterReply(self._part.roster.envelope)
+
+    def _compare_rosters(self, envelope: bytes, now: float) -> None:
+        """A mate has shown its roster: if it is another one of the learner's, everybody has to know."""
+        if len(envelope) <= MAX_ENVELOPE_BYTES // 2:
+            self._take_proof(Contradiction(self._my.roster.envelope, envelope), now)
+
+    def _take_proof(self, proof: Contradiction, now: float) -> None:
+        """Two rosters of one cluster: nobody knows which of its mates count, so nothing more leaves."""
+        if self._proven or not roster.contradict(
+            proof.first, proof.second, keys=self._keys, opened=self._opened, cluster=self.cluster
+        ):
+            return
+        self._proven = True
+        members = self._part.roster.members if self._part is not None else ()
+        self._gossip.spread(proof, members, now)
+        if not self.over and (self._part is None or self._part.report is None):
+            self._refuse(Reason.ROSTER_MISMATCH, "the learner signed two rosters for one cluster", now)
 
     # -- closing and report ----------------------------------------------------------------------------------------
 

@@ -16,7 +16,14 @@ from msgspec import Meta
 
 from p2p_labeldp.accounting import planning
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import AuthenticationFailed, ClusterTooSmall, MalformedMessage, PrivacyError, RosterMismatch
+from p2p_labeldp.errors import (
+    AuthenticationFailed,
+    ClusterTooSmall,
+    MalformedMessage,
+    PrivacyError,
+    ProtocolError,
+    RosterMismatch,
+)
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import DIGEST_BYTES, MAX_CLUSTER_SIZE, MAX_ENVELOPE_BYTES, Cluster, Hash
 from p2p_labeldp.protocol.wire import decode_payload
@@ -46,11 +53,13 @@ class OpenedRoster:
         digest: SHA-256 of the signed envelope; asks, answers, ready records and reports carry it.
         roster: The content.
         members: The ids in order.
+        envelope: The signed bytes.
     """
 
     digest: bytes
     roster: Roster
     members: tuple[bytes, ...]
+    envelope: bytes
 
 
 def make(
@@ -105,7 +114,23 @@ def open_roster(envelope: bytes, *, keys: KeyRing, opened: OpenedManifest, clust
     members = tuple(roster.members[i : i + DIGEST_BYTES] for i in range(0, len(roster.members), DIGEST_BYTES))
     if len(set(members)) != len(members):
         raise RosterMismatch("a member is listed twice")
-    return OpenedRoster(digest=hashlib.sha256(envelope).digest(), roster=roster, members=members)
+    return OpenedRoster(digest=hashlib.sha256(envelope).digest(), roster=roster, members=members, envelope=envelope)
+
+
+def contradict(first: bytes, second: bytes, *, keys: KeyRing, opened: OpenedManifest, cluster: int) -> bool:
+    """Whether these prove that the learner signed two rosters for one cluster of this round.
+
+    Asks and reports carry the digest of the signed envelope, so two envelopes of one content split a cluster, too; and
+    only the learner can make either.
+    """
+    if first == second:
+        return False
+    try:
+        for envelope in (first, second):
+            open_roster(envelope, keys=keys, opened=opened, cluster=cluster)
+    except ProtocolError:
+        return False
+    return True
 
 
 def check_guarantee(roster: Roster, size: int, opened: OpenedManifest) -> None:

@@ -54,6 +54,7 @@ MESSAGES = [
     m.Done(),
     m.GetRoster(ROUND_ID, 1),
     m.RosterReply(b"envelope"),
+    m.Contradiction(b"one", b"another"),
     m.Ask(ROUND_ID, ROSTER.digest, bytes(16)),
     m.Answer(bytes(60)),
     REPORT,
