@@ -139,11 +139,11 @@ class Dissemination:
     def _ask_for_roster(self, now: float) -> None:
         """Asks one a tick of those that say they have another roster to show it."""
         assert self.closing is not None
-        for signer in self.closing.elsewhere:
+        for signer in sorted(self.closing.elsewhere - self._roster_asked):
             entry = self._directory.find(signer)
-            if entry is None or signer in self._roster_asked:
-                continue
             self._roster_asked.add(signer)
+            if entry is None:
+                continue
 
             def shown(reply: AnyMessage | None, _reason: str, now: float) -> None:
                 if isinstance(reply, RosterReply):
