@@ -23,13 +23,16 @@ from p2p_labeldp.protocol.messages import (
     ROUND_START_BYTES,
     AnyMessage,
     Contact,
+    Contradiction,
     Digest,
     Done,
+    GetRoster,
     Message,
     Offer,
     Place,
     Push,
     Refusal,
+    RosterReply,
     Topic,
 )
 
@@ -45,6 +48,7 @@ TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pu
 PATIENCE_PERIODS = 3  # for the reply in an exchange: a stopped mate must not hold up the others
 MIN_PATIENCE_SECONDS = 1.0
 MAX_PENDING = 2  # exchanges not yet answered; on a machine or network that is too slow, more would only add to it
+TOLD = 4  # members that each peer tells of a proof, and each of those four; who asks hears of it anyway
 ALARM = "gossip"
 
 
@@ -63,6 +67,8 @@ class Dissemination:
         period: Seconds between exchanges at full pace.
         rng: Whom to gossip with.
         on_news: Called with ``now`` when records of the own cluster were new.
+        on_roster: Called with a roster that a mate has and ``now``, if the mate says that it has another.
+        on_proof: Called with what somebody says to be a proof against the learner, and ``now``.
     """
 
     def __init__(
@@ -79,6 +85,8 @@ class Dissemination:
         period: float,
         rng: random.Random,
         on_news: Callable[[float], None],
+        on_roster: Callable[[bytes, float], None],
+        on_proof: Callable[[Contradiction, float], None],
     ) -> None:
         self.closing: Closing | None = None  # given once there is a roster
         self.complete_roster = False  # a roster is waiting for records that some mate must have: strangers don't
@@ -100,6 +108,10 @@ class Dissemination:
         self._period = period
         self._rng = rng
         self._on_news = on_news
+        self._on_roster = on_roster
+        self._on_proof = on_proof
+        self._proof: Contradiction | None = None
+        self._roster_asked: set[bytes] = set()
         self._asked: set[bytes] = set()  # who has answered
         self._quiet = 0
         self._pending = 0
@@ -115,6 +127,7 @@ class Dissemination:
     def tick_closing(self, members: tuple[bytes, ...], now: float) -> None:
         """Opens this tick's exchange about who is ready; at full pace, until everybody is known to be."""
         assert self.closing is not None
+        self._ask_for_roster(now)
         if self.closing.complete:
             return
         others = [member for member in members if member != self._me]
@@ -122,6 +135,31 @@ class Dissemination:
         if entry is not None and self._pending < MAX_PENDING:
             self._open(address_of(entry), Topic.CLOSING, now)
         self._machine.set_alarm(ALARM, now + self._jitter(self._period))
+
+    def _ask_for_roster(self, now: float) -> None:
+        """Asks one a tick of those that say they have another roster to show it."""
+        assert self.closing is not None
+        for signer in sorted(self.closing.elsewhere - self._roster_asked):
+            entry = self._directory.find(signer)
+            self._roster_asked.add(signer)
+            if entry is None:
+                continue
+
+            def shown(reply: AnyMessage | None, _reason: str, now: float) -> None:
+                if isinstance(reply, RosterReply):
+                    self._on_roster(reply.roster, now)
+
+            request = GetRoster(self._round_id, self._directory.cluster)
+            self._machine.send(address_of(entry), request, shown, now, now + self._patience())
+            return
+
+    def spread(self, proof: Contradiction, members: tuple[bytes, ...], now: float) -> None:
+        """Tells a few members of a proof; from now on everybody who asks about the closing gets it, too."""
+        self._proof = proof
+        for member in self._rng.sample(members, min(TOLD, len(members))):
+            entry = self._directory.find(member)
+            if entry is not None and member != self._me:
+                self._machine.send(address_of(entry), proof, lambda *_: None, now, now + self._patience())
 
     def full_pace(self, now: float, *, within: float) -> None:
         """Ticks often enough to be done ``within`` so many seconds, and never less often than before."""
@@ -194,6 +232,8 @@ class Dissemination:
             self._pending -= 1
             if reply is None and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)  # perhaps it has not started yet
+            if isinstance(reply, Contradiction):
+                self._on_proof(reply, now)
             if not isinstance(reply, Offer):
                 return
             if reply.differs and root:
@@ -267,6 +307,8 @@ class Dissemination:
         try:
             self._absorb(message.topic, message.records, now)
             if message.topic is Topic.CLOSING:
+                if self._proof is not None:
+                    return self._proof
                 if self.closing is None or message.cluster != self._directory.cluster:
                     return Refusal("not_closing", retry=True)
                 return self.closing.records.answer(message)

@@ -4,7 +4,8 @@
     GetManifest                 ManifestReply            peer -> learner
     Digest                      Offer                    peer -> peer, learner -> peer
     Push                        Done                     peer -> peer
-    GetRoster                   RosterReply              peer -> learner
+    GetRoster                   RosterReply              peer -> learner, peer -> peer
+    Contradiction               Done                     peer -> peer; also the reply to a digest
     Ask                         Answer                   peer -> peer
     Report                      Receipt                  peer -> learner
     anything                    Refusal                  a rule says no; `retry`: later may help
@@ -32,7 +33,7 @@ MAX_RECORD_BYTES = 1024  # one gossiped record; a real one has about 230
 MAX_CLUSTER_SIZE = 10_000  # bounds every table of a cluster; its digest (30 kB) fits a message
 MAX_OFFER_BYTES = 256 << 10  # records handed over in one reply; the rest goes in the next exchange
 MAX_OFFER_RECORDS = 2048
-MAX_EAGER_BYTES = 300  # a set no larger than this travels whole with its digest: a push less
+MAX_EAGER_BYTES = 300  # a set no larger than this (one record, mostly) travels whole with its digest: a push less
 MAX_CONTACTS = 4  # that one reply names: few enough that a liar costs little
 
 Hash = Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
@@ -42,6 +43,7 @@ Salt = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]  # the widest that msgspec b
 RecordBytes = Annotated[bytes, Meta(max_length=MAX_RECORD_BYTES)]
 Records = Annotated[tuple[RecordBytes, ...], Meta(max_length=MAX_OFFER_RECORDS)]
 Envelope = Annotated[bytes, Meta(max_length=MAX_ENVELOPE_BYTES)]
+RosterEnvelope = Annotated[bytes, Meta(max_length=MAX_ENVELOPE_BYTES // 2)]  # 10,000 ids; two fit a message
 # A name or an address as URLs have it, up to a DNS name's longest text form. What else it has to be is found out by
 # whoever connects; here it is kept out of logs and tables.
 Host = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"\A[a-z0-9_.:-]+\Z")]
@@ -142,6 +144,13 @@ class RosterReply(Message, frozen=True, tag="roster"):
     proofs: Records = ()
 
 
+class Contradiction(Message, frozen=True, tag="rosters"):
+    """Proof that the learner signed two rosters for one cluster: both of them."""
+
+    first: RosterEnvelope
+    second: RosterEnvelope
+
+
 class Ask(Message, frozen=True, tag="ask"):
     """Asks a mate for its flipped label. ``ask_id`` makes a repeat recognisable."""
 
@@ -186,6 +195,7 @@ AnyMessage: TypeAlias = (
     | Done
     | GetRoster
     | RosterReply
+    | Contradiction
     | Ask
     | Answer
     | Report

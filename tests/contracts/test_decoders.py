@@ -28,7 +28,7 @@ from p2p_labeldp.crypto.signatures import sign_request, sign_response, verify_re
 from p2p_labeldp.errors import ConfigurationError, LabelDPError, ProtocolError, TransportError
 from p2p_labeldp.measuring import row
 from p2p_labeldp.network import launcher, study
-from p2p_labeldp.protocol import closing, directory, manifest, report, roster, wire
+from p2p_labeldp.protocol import admission, closing, directory, kept, manifest, report, roster, wire
 from p2p_labeldp.protocol import messages as m
 from p2p_labeldp.protocol.exchange import answer_info
 
@@ -54,6 +54,7 @@ MESSAGES = [
     m.Done(),
     m.GetRoster(ROUND_ID, 1),
     m.RosterReply(b"envelope"),
+    m.Contradiction(b"one", b"another"),
     m.Ask(ROUND_ID, ROSTER.digest, bytes(16)),
     m.Answer(bytes(60)),
     REPORT,
@@ -97,6 +98,11 @@ ENVELOPES = {
     directory.KIND: (open_peer_record, content(1), (directory.PeerRecord,)),
     manifest.KIND: (open_manifest, manifest_of(), (manifest.Manifest, manifest.Deadlines)),
     roster.KIND: (open_any_roster, None, (roster.Roster,)),
+    admission.KIND: (
+        lambda envelope: admission.signer_of(envelope, LEARNER),
+        admission.Enrolment(bytes(32)),
+        (admission.Enrolment,),
+    ),
     closing.KIND: (open_ready, closing.ReadyRecord(ROUND_ID, ROSTER.digest, True), (closing.ReadyRecord,)),
     report.RECEIPT_KIND: (
         check_receipt,
@@ -220,12 +226,15 @@ DECODERS = {
 
 PARTS = (m.Place, m.Contact)  # inside Digest and Offer
 NOT_READ = (m.Message,)  # a base
+KEPT = {one for one in vars(kept).values() if isinstance(one, type) and one.__module__ == kept.__name__}  # on disk
 
 READ_ELSEWHERE = {
     "cli/peer.py": "an example in a file of the user's; tests/cli/test_peer.py",
     "network/learner_process.py": "the launcher's terms, from a pipe of its own",
     "network/zygote.py": "the launcher's specs, from a pipe of its own",
     "network/store.py": "the peer's own state; tests/network/test_store.py",
+    "protocol/kept.py": "the party's own log; tests/network/test_store.py",
+    "reports/views.py": "a run's own directory; tests/cli/test_view.py",
     "results.py": "a result in a file of the user's; tests/test_results.py",
 }
 TESTED_HERE = {
@@ -233,6 +242,7 @@ TESTED_HERE = {
     "facts.py",
     "measuring/row.py",
     "network/launcher.py",
+    "protocol/admission.py",
     "protocol/closing.py",
     "protocol/directory.py",
     "protocol/manifest.py",
@@ -253,7 +263,7 @@ def struct_types():
     for module in pkgutil.iter_modules(protocol.__path__, f"{protocol.__name__}."):
         members = vars(importlib.import_module(module.name)).values()
         found |= {one for one in members if isinstance(one, type) and issubclass(one, msgspec.Struct)}
-    return {one for one in found if one.__module__.startswith(protocol.__name__)}
+    return {one for one in found if one.__module__.startswith(protocol.__name__)} - KEPT
 
 
 def test_every_type_that_travels_has_a_decoder_tested_here():
