@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo test lint types clean
+.PHONY: help install demo test lint types soak clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -27,6 +27,9 @@ types: install  ## mypy, strict
 
 test: lint types  ## everything that must hold; about five minutes
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+
+soak: install  ## real peers and learners are killed 200 times at instants and facts drawn beforehand; about 15 minutes
+	$(BIN)/python tests/network/killing.py --kills 200
 
 clean:  ## remove what make made
 	rm -rf $(VENV) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -35,6 +35,7 @@ from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
+from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
 from p2p_labeldp.network.transport import format_address
@@ -280,8 +281,11 @@ def learn_from_peers(
     host: str,
     port: int,
     say: Callable[[str], None],
+    stopping: Stopping,
     store: Store | None = None,
     proposal: Proposal | None = None,
+    operator: tuple[str, int] | None = None,
+    on_fact: Callable[[Fact], None] | None = None,
 ) -> Run:
     """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
 
@@ -292,10 +296,13 @@ def learn_from_peers(
         host: Where to listen.
         port: Where to listen.
         say: Is told how far it is, a line at a time.
+        stopping: Ends the round early.
         store: Where the learner keeps its round; a round it died in is taken up. The caller has it forget the round
             when the result is in safe hands.
         proposal: The round, if it was signed beforehand: by this learner, with these terms; its deadlines count from
             then. Otherwise one is signed that opens now.
+        operator: Where to answer the operator; nowhere if not given.
+        on_fact: Is told what happens, instead of ``say``.
 
     Raises:
         ConfigurationError: Something is impossible; no round was opened.
@@ -315,7 +322,9 @@ def learn_from_peers(
 
     def hear(fact: Fact) -> None:
         heard.append(fact)
-        if isinstance(fact, Accepted):
+        if on_fact is not None:
+            on_fact(fact)
+        elif isinstance(fact, Accepted):
             say(f"{fact.at:6.1f} s  accepted a report for cluster {fact.cluster}")
 
     def announce(address: Address) -> None:
@@ -324,8 +333,17 @@ def learn_from_peers(
         say(f"classes: {','.join(terms.classes)}")
 
     collected = asyncio.run(
-        learner_process.serve_until_interrupted(
-            terms, keys=keys, host=host, port=port, sink=hear, announce=announce, store=store, proposal=proposal
+        learner_process.serve_until_told(
+            terms,
+            stopping=stopping,
+            keys=keys,
+            host=host,
+            port=port,
+            sink=hear,
+            announce=announce,
+            store=store,
+            proposal=proposal,
+            operator=operator,
         )
     )
     noisy = _noisy(collected, prepared.study.features.shape[1])

@@ -22,6 +22,7 @@ from p2p_labeldp.cli import (
     account,
     audit,
     configs,
+    doctor,
     enrol,
     examples,
     keygen,
@@ -64,6 +65,7 @@ app.command("peer", help=peer.HELP)(peer.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
 app.command("enrol", help=enrol.HELP)(enrol.command)
 app.add_typer(manifest.app, name="manifest")
+app.command("doctor", help=doctor.HELP)(doctor.command)
 app.command("examples", help=examples.HELP)(examples.command)
 
 

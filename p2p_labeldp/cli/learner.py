@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
 from p2p_labeldp.errors import ConfigurationError
 
 HELP = """Open one round and train on its reports.
@@ -55,6 +56,8 @@ def command(
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep result and reports here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+    operator: OperatorPlace = None,
+    log_json: LogJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """See ``HELP``."""
@@ -66,6 +69,7 @@ def command(
     from p2p_labeldp.cli.keygen import keys_of
     from p2p_labeldp.cli.manifest import proposal_in
     from p2p_labeldp.network import store
+    from p2p_labeldp.network.stopping import Stopping
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret, secure
     from p2p_labeldp.reports import table
@@ -78,11 +82,16 @@ def command(
     coins = secure() if key is None else Secret(keys_of(key)[0])
     proposal = None if manifest is None else proposal_in(manifest)
 
+    lines = JsonLines()
+    if log_json:
+        lines.attach()
+
     def say(line: str) -> None:
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
     with ExitStack() as stack:
+        stopping = stack.enter_context(Stopping())
         directory = None if out is None else stack.enter_context(results.claimed(out))
         kept = None
         if key is not None:
@@ -91,7 +100,16 @@ def command(
             )
             stack.callback(kept.close)
         done = experiment.learn_from_peers(
-            chosen, coins=coins, host=host, port=port, say=say, store=kept, proposal=proposal
+            chosen,
+            coins=coins,
+            host=host,
+            port=port,
+            say=lines.say if log_json else say,
+            stopping=stopping,
+            store=kept,
+            proposal=proposal,
+            operator=None if operator is None else parse_place(operator, field="--operator"),
+            on_fact=lines.hear if log_json else None,
         )
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)

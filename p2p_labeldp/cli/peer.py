@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,12 +19,14 @@ from p2p_labeldp.cli.limits import (
     MinimumSize,
     policy_of,
 )
+from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from p2p_labeldp.facts import Ended, Fact
     from p2p_labeldp.labels import Example, LabelSpace
     from p2p_labeldp.network.party import Party
+    from p2p_labeldp.network.stopping import Stopping
     from p2p_labeldp.protocol.effects import Address
 
 HELP = """Take part in one round.
@@ -34,6 +37,8 @@ flipped, and sealed for the learner.
 The limits are this peer's own: it computes what a round would promise, believes nobody, and takes no part in one that
 passes them. What has left of the label is kept in a state file: a label leaves once, whoever the learner is. The state
 belongs to the key; with the key but without its state this command refuses to start.
+
+The state also holds the round: killed and started again, the peer takes up where it was, or abstains. SIGTERM ends it.
 
 Example:
 
@@ -66,7 +71,10 @@ def command(
     ] = None,
     enrolment_key: EnrolmentKey = None,
     state: Annotated[
-        str | None, typer.Option(metavar="FILE", help="What has left of the label. Default: KEY.state, beside the key.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="What has left of the label, and the round. Default: KEY.state, beside the key."
+        ),
     ] = None,
     new_state: Annotated[
         bool, typer.Option("--new-state", help="Start anew though the key was used with a state that is lost.")
@@ -80,6 +88,8 @@ def command(
         typer.Option("--another-roster", help="Let a spent label leave again, flipped as before: local epsilon."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")] = False,
+    operator: OperatorPlace = None,
+    log_json: LogJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> int:
     """See ``HELP``."""
@@ -91,6 +101,7 @@ def command(
     from p2p_labeldp.crypto.keys import Keys
     from p2p_labeldp.network import store
     from p2p_labeldp.network.party import Party
+    from p2p_labeldp.network.stopping import Stopping
     from p2p_labeldp.network.transport import parse_place
     from p2p_labeldp.randomness import Secret
 
@@ -105,6 +116,7 @@ def command(
         enrolment_key=enrolment_key,
     )
     host, port = parse_place(listen, field="--listen")
+    place = None if operator is None else parse_place(operator, field="--operator")
     coins = Secret(keys_of(key)[0])
     keys = Keys(coins.identity())
     vouched = b""
@@ -134,40 +146,53 @@ def command(
         store=kept,
         enrolment=vouched,
     )
-    if not quiet:
+    lines = JsonLines()
+    if log_json:
+        lines.attach()
+    elif not quiet:
         typer.echo(f"this peer is {keys.peer_id.hex()}@{listen}", err=True)
+    tell = lines.hear if log_json else _say_nothing if quiet else _say
     try:
-        outcome = _take_part(party, quiet=quiet)
+        with Stopping() as stopping:
+            outcome = _take_part(party, tell=tell, stopping=stopping, operator=place)
+            ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
+            typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
     finally:
         kept.close()
-    ended = {"peer": party.name, "outcome": outcome.outcome.value, "reason": outcome.reason}
-    typer.echo(json.dumps(ended) if as_json else _sentence(outcome))
     return 0
 
 
-def _take_part(party: Party, *, quiet: bool) -> Ended:
+def _take_part(
+    party: Party, *, tell: Callable[[Fact], None], stopping: Stopping, operator: tuple[str, int] | None
+) -> Ended:
     import asyncio
-    import signal
 
     from p2p_labeldp.facts import Ended, Outcome, Reason
+    from p2p_labeldp.network.operator import operating
     from p2p_labeldp.network.peer_process import run_peers
 
     facts: list[Fact] = []
 
     def sink(fact: Fact) -> None:
         facts.append(fact)
-        if not quiet and (line := _progress(fact)):
-            print(line, file=sys.stderr, flush=True)
+        tell(fact)
 
     async def run() -> None:
-        stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        await run_peers([party], sink, stopped=stopped)
+        async with operating(operator, sink) as (watcher, heard):
+            await run_peers([party], heard, stopped=stopping.event(), watcher=watcher)
 
     asyncio.run(run())
     ends = [fact for fact in facts if isinstance(fact, Ended)]
     return ends[0] if ends else Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY)
+
+
+def _say(fact: Fact) -> None:
+    if line := _progress(fact):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _say_nothing(_fact: Fact) -> None:
+    pass
 
 
 def _progress(fact: Fact) -> str:

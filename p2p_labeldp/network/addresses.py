@@ -15,7 +15,8 @@ from p2p_labeldp.errors import ConfigurationError
 
 PORT = 7741
 PEERS_PER_BLOCK = 63_998  # 256 times 250 addresses, less one for the claim and one that would end in .0.2
-FIRST_RANGE_PORT = 20_000
+FIRST_RANGE_PORT, LAST_RANGE_PORT = 20_000, 60_000
+PORTS_IN_RANGE = LAST_RANGE_PORT - FIRST_RANGE_PORT - 2  # less the claim and the learner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def claim(count: int) -> Block:
         held = _listen(f"127.{octet}.0.1", PORT)
         if held is not None:
             return Block(claim=held, octet=octet, first_port=PORT)
-    for first in range(FIRST_RANGE_PORT, 60_000 - count, count + 1):
+    for first in range(FIRST_RANGE_PORT, LAST_RANGE_PORT - count, count + 1):
         held = _listen("127.0.0.1", first)
         if held is not None:
             return Block(claim=held, octet=None, first_port=first)

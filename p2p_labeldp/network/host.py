@@ -26,6 +26,7 @@ from p2p_labeldp.errors import (
 from p2p_labeldp.facts import Fact
 from p2p_labeldp.network.http import HttpClient, HttpServer, Rate
 from p2p_labeldp.network.http.server import TOTAL_RATE
+from p2p_labeldp.network.transport import Traffic
 from p2p_labeldp.protocol import wire
 from p2p_labeldp.protocol.effects import Address, Observed, Persist, Send
 from p2p_labeldp.protocol.kept import exported
@@ -102,6 +103,30 @@ class Host:
         await self._over.wait()
         if self._broken is not None:
             raise self._broken
+
+    @property
+    def broken(self) -> str | None:
+        """What the party died of, if it did: a disk that takes nothing, say."""
+        return None if self._broken is None else f"{type(self._broken).__name__}: {self._broken}"
+
+    @property
+    def unready(self) -> str | None:
+        """Why others are not served now, if they are not."""
+        if self._broken is not None:
+            return self.broken
+        if self._machine is None:
+            return "no round is open"
+        return "the round is over" if self._machine.over else self._machine.lacks
+
+    @property
+    def records(self) -> int:
+        """Peer records known."""
+        return 0 if self._machine is None else self._machine.records
+
+    @property
+    def sent(self) -> Traffic:
+        """What the process has sent of its own accord."""
+        return self._client.traffic
 
     def stop(self) -> None:
         """Ends the machine early, as it knows to."""

@@ -31,6 +31,8 @@ from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline, loops
 from p2p_labeldp.network.host import Host, Sink
 from p2p_labeldp.network.http import HttpClient, Rate
+from p2p_labeldp.network.peer_process import Watcher
+from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, Terms, collected
 from p2p_labeldp.network.transport import format_address
@@ -75,6 +77,7 @@ async def serve(
     linger: float | None = None,
     store: Store | None = None,
     proposal: Proposal | None = None,
+    watcher: Watcher | None = None,
 ) -> Collected:
     """Opens a round and serves it until its end, or until ``stopped``; or takes up the one that it died in.
 
@@ -90,6 +93,7 @@ async def serve(
             round's end.
         store: What the learner has on disk; nothing if not given.
         proposal: The round, if it was signed beforehand; otherwise one is signed that opens now.
+        watcher: Is told of the host.
 
     Raises:
         ConfigurationError: The learner died in a round of other terms, or the proposal is of other terms or too old.
@@ -107,6 +111,8 @@ async def serve(
         )
         try:
             bound = await server.listen(host, port)
+            if watcher is not None:
+                watcher.watch(server)
             announce(Address(keys.peer_id, host, bound))
             collector, elapsed = _collector(
                 await terms(), keys=keys, log=log, store=store or _keep_nothing, proposal=proposal
@@ -222,9 +228,10 @@ def _check_same(terms: Terms, manifest: Manifest) -> None:
         )
 
 
-async def serve_until_interrupted(
+async def serve_until_told(
     terms: Terms,
     *,
+    stopping: Stopping,
     keys: Keys,
     host: str,
     port: int,
@@ -232,27 +239,29 @@ async def serve_until_interrupted(
     announce: Callable[[Address], None],
     store: Store | None = None,
     proposal: Proposal | None = None,
+    operator: tuple[str, int] | None = None,
 ) -> Collected:
-    """``serve`` for a command: SIGINT or SIGTERM ends the round, and what was reported until then is kept."""
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    """``serve`` for a command: told to end it ends the round, and what was reported until then is kept."""
 
     async def at_once() -> Terms:
         return terms
 
-    return await serve(
-        at_once,
-        keys=keys,
-        host=host,
-        port=port,
-        sink=sink,
-        announce=announce,
-        stopped=stopped,
-        linger=LINGER_SECONDS,
-        store=store,
-        proposal=proposal,
-    )
+    from p2p_labeldp.network.operator import operating  # a study's learner has none, and needs no counters
+
+    async with operating(operator, sink) as (watcher, heard):
+        return await serve(
+            at_once,
+            keys=keys,
+            host=host,
+            port=port,
+            sink=heard,
+            announce=announce,
+            stopped=stopping.event(),
+            linger=LINGER_SECONDS,
+            store=store,
+            proposal=proposal,
+            watcher=watcher,
+        )
 
 
 def main() -> int:

@@ -54,20 +54,21 @@ class Pace:
         return Deadlines(join=self.join, exchange=exchange, closing=closing, report=closing + self.report)
 
 
-def phases(*, peers: int, engine: str, gossip_period: float | None = None) -> Pace:
+def phases(*, peers: int, engine: str, gossip_period: float | None = None, cores: float | None = None) -> Pace:
     """The lengths chosen for a number of peers.
 
     Args:
         peers: All peers of the round.
         engine: ``processes``, or ``virtual``.
         gossip_period: Seconds, where it is given; the phases that gossip fills follow it.
+        cores: Of this machine if not given.
     """
     if gossip_period is not None:
         period = gossip_period
     elif engine == "virtual":
         period = VIRTUAL_PERIOD_SECONDS
     else:
-        period = max(LEAST_PERIOD_SECONDS, peers / (TICKS_A_CORE * (os.cpu_count() or 1)))
+        period = max(LEAST_PERIOD_SECONDS, peers / (TICKS_A_CORE * (cores or os.cpu_count() or 1)))
     processes = peers if engine == "processes" else 0  # whose work takes time; virtual time only counts hops
     return Pace(
         gossip_period=period,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from p2p_labeldp import randomness
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
-from p2p_labeldp.facts import Fact, Name
+from p2p_labeldp.facts import Ended, Fact, Name, Outcome, Reason
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import PeerSpec
@@ -81,6 +81,13 @@ class Party:
             randomness=self.coins,
             ledger=self.store.ledger(),
         )
+
+    def stopped(self) -> Ended:
+        """The outcome of a party that is told to end before it has heard of a round, or of the one it died in."""
+        past = None if self.store is None else restoring.read(self.store.facts())
+        if past is not None and past.unfinished and past.reported is not None:
+            return Ended(peer=self.name, outcome=Outcome.FAILED, reason=Reason.NO_RECEIPT)
+        return Ended(peer=self.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY)
 
     def peer(self, opened: OpenedManifest) -> Peer:
         """The machine; the one of an earlier life, if it left a log."""

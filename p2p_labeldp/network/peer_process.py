@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ClockSkew
@@ -26,14 +26,26 @@ FINISH_SECONDS = 1.0  # for a receipt on its way, when told to end; SIGTERM leav
 PATIENCE_SECONDS = 600.0  # for a learner that is busy, or not there yet, or has not opened its round
 
 
-async def run_peers(parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Event | None = None) -> None:
+class Watcher(Protocol):
+    """Is told of each host of the process."""
+
+    def watch(self, host: Host) -> None: ...
+
+
+async def run_peers(
+    parties: Sequence[Party], sink: Sink, *, stopped: asyncio.Event | None = None, watcher: Watcher | None = None
+) -> None:
     """Runs the peers of one process until each has its outcome.
 
-    ``stopped`` ends them early: whoever has not reported abstains.
+    Args:
+        parties: The peers.
+        sink: Is told what happens.
+        stopped: Ends them early: whoever has not reported abstains.
+        watcher: Is told of the hosts.
     """
     scout = Scout()
     async with HttpClient() as client:
-        await asyncio.gather(*(_run_peer(party, client, sink, stopped, scout) for party in parties))
+        await asyncio.gather(*(_run_peer(party, client, sink, stopped, scout, watcher) for party in parties))
         sent = client.traffic
         sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))
 
@@ -61,7 +73,14 @@ def _keep_nothing(_fact: Fact) -> None:
     """A study's memory is its process."""
 
 
-async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: asyncio.Event | None, scout: Scout) -> None:
+async def _run_peer(
+    party: Party,
+    client: HttpClient,
+    sink: Sink,
+    stopped: asyncio.Event | None,
+    scout: Scout,
+    watcher: Watcher | None,
+) -> None:
     assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
     key = party.keys.signing_key
     store = party.store or _keep_nothing
@@ -74,12 +93,14 @@ async def _run_peer(party: Party, client: HttpClient, sink: Sink, stopped: async
             sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
             return
         await host.listen(party.host, party.port)
+        if watcher is not None:
+            watcher.watch(host)
         sink(Listening(peer=party.name))
         asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=PATIENCE_SECONDS)
         async with scout:
             reply = await _unless(stopped, asking)
         if reply is None:
-            sink(Ended(peer=party.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY))
+            sink(party.stopped())
             return
         try:
             opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)

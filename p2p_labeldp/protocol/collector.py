@@ -131,6 +131,7 @@ class Collector(Machine):
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
+        self._kept_heard = 0
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
         self._proofs: dict[int, tuple[bytes, ...]] = {}  # cluster -> pairs of records that contradict each other
@@ -161,6 +162,10 @@ class Collector(Machine):
     def over(self) -> bool:
         """Whether the round is over."""
         return self.state is State.ENDED
+
+    @property
+    def records(self) -> int:
+        return sum(map(len, self._clusters.values()))
 
     def start(self, now: float) -> None:
         """Opens the round, or takes it up where it was."""
@@ -215,6 +220,8 @@ class Collector(Machine):
                     noted = self._contacts.add(Address(sender, message.host, message.port))
                     if noted and len(self._heard) < CAPACITY:
                         self._heard.append((sender, message.host, message.port))
+                        if self._kept_heard < FIRST_CONTACTS_A_TICK:  # on these few all the others depend
+                            self._keep_heard(now)
                 return ManifestReply(self.envelope, now)
             case GetRoster():
                 return self._reply_with_roster(message)
@@ -303,9 +310,7 @@ class Collector(Machine):
 
     def _on_pull(self, now: float) -> None:
         """A few first contacts, and one member of each cluster whose last pulls were worth it."""
-        if self._heard:  # all since the last tick at once: a restart that knows most of them finds the others
-            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
-            self._heard = []
+        self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
         for contact in self._contacts.take(FIRST_CONTACTS_A_TICK):
             self._pull(contact, None, now)
         for cluster in self._clusters:
@@ -315,6 +320,12 @@ class Collector(Machine):
                 self._next_pull[cluster] = now + pause
         self._plan_ahead()
         self.set_alarm("pull", now + self._period)
+
+    def _keep_heard(self, now: float) -> None:
+        if self._heard:
+            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
+            self._kept_heard += len(self._heard)
+            self._heard = []
 
     def _plan_ahead(self) -> None:
         """Plans for one cluster that seems whole. Planning takes up to a second for a few hundred members, and the plan

@@ -8,7 +8,7 @@ from p2p_labeldp.protocol.dissemination import Dissemination
 from p2p_labeldp.protocol.joining import Joining
 from p2p_labeldp.protocol.kept import AnsweredWith, AskedFor, HeldBox
 from p2p_labeldp.protocol.messages import Answer, AnyMessage, Ask, Message, Refusal
-from p2p_labeldp.protocol.participant import ASK_TRIES, Participant, State
+from p2p_labeldp.protocol.participant import ASK_TRIES, SLOWEST_AGAIN, Participant, State
 
 ASK_SHARES = 0.5, 0.75  # of the exchange phase, between which they ask; whoever is asked should have its roster
 
@@ -34,8 +34,9 @@ class Exchanging:
 
     @property
     def last_return(self) -> float:
-        """Until when a peer that was away can come back: each asker asks once more before the exchange ends."""
-        return self._peer.deadlines.exchange - self._patience - self._peer.period
+        """Until when a peer that was away can come back: each asker, though it waits for an answer that is lost, asks
+        once more before the exchange ends."""
+        return self._peer.deadlines.exchange - self._patience - SLOWEST_AGAIN * self._peer.period
 
     def begin(self, now: float) -> None:
         """The roster is accepted: chooses when to ask."""

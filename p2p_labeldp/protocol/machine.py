@@ -57,6 +57,16 @@ class Machine(ABC):
     def close(self, now: float) -> None:
         """Ends early."""
 
+    @property
+    def records(self) -> int:
+        """Peer records known."""
+        return 0
+
+    @property
+    def lacks(self) -> str | None:
+        """What it takes to serve others and is not there, if anything."""
+        return None
+
     # -- the host's side -------------------------------------------------------------------------------------------
 
     def answered(self, send_id: int, reply: AnyMessage, now: float) -> None:

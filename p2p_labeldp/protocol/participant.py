@@ -37,6 +37,7 @@ from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
 ASK_TRIES = 4  # in the exchange phase, if nothing comes back
+FASTEST_AGAIN, SLOWEST_AGAIN = 0.25, 0.75  # periods until a failed request is tried again
 
 
 class State(Enum):
@@ -180,7 +181,7 @@ class Participant(Machine):
 
     def again(self, alarm: str, now: float, until: float) -> None:
         """Tries a failed request again soon, as long as its phase lasts."""
-        at = now + self.repeat_seconds * (0.25 + 0.5 * self.rng.random())
+        at = now + self.repeat_seconds * (FASTEST_AGAIN + (SLOWEST_AGAIN - FASTEST_AGAIN) * self.rng.random())
         if at < until:
             self.set_alarm(alarm, at)
 

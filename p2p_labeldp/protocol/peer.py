@@ -134,6 +134,7 @@ class Peer(Participant):
             enrolment=enrolment,
         )
         self._sequence = sequence
+        self._contacts = tuple(contact for contact in contacts if contact.peer_id != keys.peer_id)
         self._own = own = sign_record(record, keys)
         self.directory.absorb((own,), 0.0)
         self._gossip = Dissemination(
@@ -143,7 +144,7 @@ class Peer(Participant):
             own=own,
             round_id=opened.round_id,
             learner=learner.peer_id,
-            contacts=tuple(contact for contact in contacts if contact.peer_id != keys.peer_id),
+            contacts=self._contacts,
             enough=opened.manifest.minimum_size,
             period=self.period,
             rng=self.rng,
@@ -152,6 +153,8 @@ class Peer(Participant):
             on_proof=self._take_proof,
         )
         self._started = self._silent = False
+        self._moved = False  # since an earlier life in this round
+        self._told = {keys.peer_id}  # where it is now
         self._joining = Joining(peer=self, gossip=self._gossip, accepted=self._commit)
         self._exchanging = Exchanging(peer=self, gossip=self._gossip, joining=self._joining)
         self._reporting = reporting = Reporting(self)
@@ -257,6 +260,14 @@ class Peer(Participant):
         return reply
 
     @property
+    def records(self) -> int:
+        return len(self.directory.mates)
+
+    @property
+    def lacks(self) -> str | None:
+        return "no mate is known" if self.records < 2 else None
+
+    @property
     def waits_for_its_receipt(self) -> bool:
         """Whether its report has left, and may have been accepted."""
         return self.part is not None and self.part.report is not None
@@ -278,6 +289,8 @@ class Peer(Participant):
 
     def _on_news(self, now: float) -> None:
         self._joining.on_news(now)
+        if self._moved and not self.over:
+            self._announce(map(address_of, self.directory.mates), now)
 
     def _compare_rosters(self, envelope: bytes, now: float) -> None:
         self._comparing.compare(envelope, now)
@@ -343,18 +356,29 @@ class Peer(Participant):
             self.observe(past.outcome)  # nothing new, but whoever started the peer asks for it
             return
         self._set_off(now)
-        if self._sequence != past.joined.sequence:
+        self._moved = self._sequence != past.joined.sequence
+        if self._moved:
             self._enter(now)
         if past.committed is not None:
             self._resume_part(past, past.committed, now)
         elif now >= d.exchange or (past.gathered is None and now > d.join - NEWCOMER_PERIODS * self.period):
             self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
         else:
+            if self._moved:
+                self._announce(self._contacts, now)
             if past.gathered is None:
                 self.set_alarm("snapshot", d.join - self.period / 2)
             else:
                 self._joining.resume(past.gathered)
             self.set_alarm("join", d.join)
+
+    def _announce(self, others: Iterable[Address], now: float) -> None:
+        """Tells where it is now, each once and without being asked: others may be at rest, and know it elsewhere."""
+        for address in others:
+            if address.peer_id not in self._told:
+                self._told.add(address.peer_id)
+                push = Push(self.opened.round_id, Topic.DIRECTORY, (self._own,))
+                self.send(address, push, lambda *_: None, now, self.deadlines.report)
 
     def _resume_part(self, past: Past, committed: CommittedTo, now: float) -> None:
         d = self.deadlines
@@ -368,11 +392,8 @@ class Peer(Participant):
             given={answer.asker_id: (answer.ask_id, answer.box) for answer in past.answers},
         )
         self.clear_alarm(dissemination.ALARM)
-        if self._sequence != past.joined.sequence:  # its mates are at rest: it tells them where it is now
-            for entry in self.directory.mates:
-                if entry.signer != self.keys.peer_id:
-                    push = Push(self.opened.round_id, Topic.DIRECTORY, (self._own,))
-                    self.send(address_of(entry), push, lambda *_: None, now, d.report)
+        if self._moved:
+            self._announce(map(address_of, self.directory.mates), now)
         if past.ready is None and now <= self._exchanging.last_return:
             if not self.my.exchange.holding:
                 self._exchanging.begin(now)

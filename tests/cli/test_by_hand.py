@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -164,6 +165,78 @@ def test_a_manifest_whose_learner_cannot_listen_keeps_its_key(signed, capsys):
         at = f"127.0.0.1:{taken.getsockname()[1]}"
         assert main(["learner", "by-hand", "--key", key, "--manifest", file, "--listen", at]) == 2
     assert Path(f"{file}.round-key").exists()
+
+
+@pytest.mark.processes
+def test_a_learner_that_is_killed_and_started_again_has_every_report(tmp_path, capsys):
+    """Killed when its peers have their roster; the same command goes on with the same round."""
+    assert main(["examples", "breast-cancer", "--count", "3", "--out", str(tmp_path / "people")]) == 0
+    for name in (*range(3), "learner"):
+        assert main(["keygen", str(tmp_path / f"{name}.key")]) == 0
+    ids = capsys.readouterr().out.split()[-4:]
+    at, *places = free_ports(4)
+    serving = ["learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--key", str(tmp_path / "learner.key"), "--json"]
+    serving += ["--out", str(tmp_path / "out")]
+    for name, value in {**PHASES, "report": 25}.items():
+        serving += ["--set", f"exchange.deadlines.{name}={value}"]
+    running = [command(*serving)]
+    try:
+        address = re.search(r"[0-9a-f]{64}@127\.0\.0\.1:\d+", running[0].stderr.readline())[0]
+        assert address.startswith(ids[3])
+        for i in range(3):
+            running.append(
+                command(
+                    *("peer", str(tmp_path / "people" / f"{i}.json"), "--key", str(tmp_path / f"{i}.key")),
+                    *("--classes", CLASSES, "--listen", f"127.0.0.1:{places[i]}", "--learner", address, "--json"),
+                    *(("--contact", f"{ids[0]}@127.0.0.1:{places[0]}") if i else ()),
+                )
+            )
+        for peer in running[1:]:
+            assert any("asked its mate" in line for line in iter(peer.stderr.readline, ""))
+        running[0].kill()
+        running[0].communicate()
+        assert not (tmp_path / "out" / "result.json").exists()
+        again = command(*serving)
+        running.append(again)
+        ended = [json.loads(peer.communicate(timeout=90)[0]) for peer in running[1:4]]
+        result = json.loads(again.communicate(timeout=90)[0])
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+    assert [one["outcome"] for one in ended] == ["reported"] * 3
+    assert result["outcomes"] == {"reported": 3}
+    assert "complete" not in result  # only what is not says so
+    assert json.loads((tmp_path / "out" / "result.json").read_text()) == result
+
+
+@pytest.mark.processes
+def test_a_peer_that_is_told_to_end_before_its_round_opens_abstains_and_exits_0(tmp_path):
+    (tmp_path / "e.json").write_text('{"features": [1.0], "label": "malignant"}')
+    assert main(["keygen", str(tmp_path / "e.key")]) == 0
+    at, nobody = free_ports(2)
+    waiting = ["peer", str(tmp_path / "e.json"), "--key", str(tmp_path / "e.key"), "--classes", CLASSES, "--json"]
+    peer = command(*waiting, "--listen", f"127.0.0.1:{at}", "--learner", f"{'0' * 64}@127.0.0.1:{nobody}")
+    try:
+        assert peer.stderr.readline().startswith("this peer is")
+        while True:  # until it listens: nobody tells
+            try:
+                socket.create_connection(("127.0.0.1", at)).close()
+                break
+            except ConnectionRefusedError:
+                continue
+        peer.send_signal(signal.SIGTERM)
+        out, _ = peer.communicate(timeout=30)
+    finally:
+        peer.kill()
+        peer.communicate()
+    assert peer.returncode == 0
+    assert (json.loads(out)["outcome"], json.loads(out)["reason"]) == ("abstained", "not_ready")
+
+
+def test_a_learner_without_a_key_has_no_state(tmp_path, capsys):
+    assert main(["learner", "by-hand", "--state", str(tmp_path / "s")]) == 2
+    assert "--state: given without --key" in capsys.readouterr().err
 
 
 def test_a_key_file_is_its_owners_alone_and_never_overwritten(tmp_path, capsys):

@@ -24,7 +24,7 @@ def brought(tmp_path, monkeypatch):
     main(["keygen", "alice.key"])
     parties = []
 
-    def take_part(party, *, quiet):
+    def take_part(party, **_):
         parties.append((party, party.store.ledger().flipped(party.example.label_id)))
         party.store(msgspec.structs.replace(RELEASE, label_id=party.example.label_id))
         return ENDED

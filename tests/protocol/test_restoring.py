@@ -1,0 +1,254 @@
+"""Killed at any instant and started again, nobody asks, flips, answers or reports a second time, and the round goes on.
+
+Played on the virtual network: every fact that is persisted in a round kills its party once right before it is on disk
+and once right after, before the effect behind it.
+"""
+
+import collections
+
+import pytest
+
+from p2p_labeldp import randomness
+from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.facts import Ended, Flipped, Outcome, Reason
+from p2p_labeldp.protocol.kept import (
+    Abandoned,
+    AcceptedFrom,
+    AnsweredWith,
+    AskedFor,
+    Cleared,
+    Closed,
+    CommittedTo,
+    EndedIn,
+    GatheredThese,
+    Heard,
+    HeldBox,
+    JoinedAs,
+    ReportedAs,
+    Rostered,
+)
+from p2p_labeldp.protocol.ledger import Ledger
+from p2p_labeldp.protocol.manifest import Deadlines
+from p2p_labeldp.protocol.messages import Ask, Refusal
+from p2p_labeldp.protocol.peer import Peer
+from protocol.little_round import DEADLINES, Hand, address, committed, example, keys, open_round, peer, roster
+from protocol.lives import LEARNER, Lives
+
+REPORTED, CRASHED = (Outcome.REPORTED, None), (Outcome.ABSTAINED, Reason.CRASHED)
+PEERS = 8
+IN_TIME, SLOW, NEXT_PHASE = 0.3, 2.5, 9.0  # seconds until the restart; phases take eight, the exchange sixteen
+
+
+@pytest.fixture(scope="module")
+def study(study_of):
+    """One cluster of eight that goes on while six hold an answer; long enough an exchange to come back in it."""
+    deadlines = Deadlines(join=16.0, exchange=32.0, closing=40.0, report=48.0)
+    return study_of(seed=5, sizes=(PEERS,), tolerated_loss=0.3, deadlines=deadlines)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(study):
+    lives = Lives(study).play()
+    assert lives.violations() == []
+    assert set(lives.ends().values()) == {REPORTED}
+    return lives
+
+
+@pytest.fixture(scope="module")
+def deaths(study, undisturbed):
+    """(before, away) -> one round for each fact of the undisturbed one, in which it kills its party."""
+
+    def play(before, away, **terms):
+        return [Lives(study, kill=kill, before=before, away=away, **terms).play() for kill in range(undisturbed.count)]
+
+    return play
+
+
+DRAW = (AskedFor, HeldBox, Cleared, ReportedAs)  # the draw and all that rests on it
+ALL_WAYS = [(before, away) for before in (True, False) for away in (IN_TIME, SLOW, NEXT_PHASE)]
+
+
+@pytest.mark.parametrize(("before", "away"), ALL_WAYS)
+def test_wherever_a_party_is_killed_nothing_happens_twice_and_no_accepted_report_is_lost(deaths, before, away):
+    for lives in deaths(before, away):
+        assert lives.violations() == [], (lives.victim, lives.fatal)
+        assert set(lives.ends()) == set(range(PEERS))  # a round always ends, for everybody
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_the_disk_alone_is_enough_whatever_the_coins_of_the_next_life(deaths, before):
+    for lives in deaths(before, IN_TIME, fresh_coins=True):
+        assert lives.violations() == [], (lives.victim, lives.fatal)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_the_coins_alone_are_enough_if_the_disk_lost_the_draw_and_the_flip(deaths, before):
+    for lives in deaths(before, IN_TIME, loses=(*DRAW, Flipped)):
+        assert lives.violations() == [], (lives.victim, lives.fatal)
+
+
+@pytest.mark.parametrize(
+    ("loses", "found"),
+    [
+        (DRAW, "an ask left for a second mate"),
+        ((Flipped,), "flipped its label a second time"),
+        ((AcceptedFrom,), "is lost"),
+    ],
+)
+def test_a_disk_that_loses_what_it_was_given_is_found_out(deaths, loses, found):
+    """The control: persisting made good for nothing, and no coin that would repeat what was lost."""
+    seen = [line for lives in deaths(False, IN_TIME, loses=loses, fresh_coins=True) for line in lives.violations()]
+    assert any(found in line for line in seen)
+
+
+def test_a_party_that_comes_back_at_once_takes_up_where_it_was(deaths):
+    """Whoever could still be waited for reports; the others' round goes on as if nothing had been."""
+    took_part = collections.defaultdict(collections.Counter)
+    for lives in deaths(False, IN_TIME):
+        ends = lives.ends()
+        if lives.victim == LEARNER:
+            assert set(ends.values()) == {REPORTED}, lives.fatal
+        else:
+            took_part[type(lives.fatal)][ends[lives.victim]] += 1
+    whole = {REPORTED: PEERS}
+    for kind in (JoinedAs, GatheredThese, CommittedTo, Cleared, ReportedAs, EndedIn):
+        assert took_part[kind] == whole, kind
+    for kind in (AskedFor, AnsweredWith, HeldBox):  # not all: some were too late for every asker to ask once more
+        assert took_part[kind][REPORTED] >= PEERS // 2
+        assert set(took_part[kind]) <= {REPORTED, CRASHED}
+
+
+@pytest.mark.parametrize("kind", [Heard, Rostered, AcceptedFrom, Closed])
+def test_a_learner_that_was_killed_serves_its_round_to_the_end(deaths, kind):
+    killed = [lives for lives in deaths(False, SLOW) if isinstance(lives.fatal, kind)]
+    assert killed
+    for lives in killed:
+        assert lives.victim == LEARNER
+        assert set(lives.ends().values()) == {REPORTED}
+        assert len(lives.collected.reports) == PEERS
+
+
+def test_a_peer_that_comes_back_elsewhere_with_a_clock_set_back_is_found_by_its_askers(deaths, undisturbed):
+    asked = {fact.mate for fact in undisturbed.facts if isinstance(fact, AskedFor)}
+    moved = [
+        lives
+        for lives in deaths(False, IN_TIME, moved=True)
+        if isinstance(lives.fatal, CommittedTo) and lives.victim in asked
+    ]
+    assert moved
+    for lives in moved:
+        assert set(lives.ends().values()) == {REPORTED}
+        assert lives.violations() == []
+
+
+# -- one peer by hand -----------------------------------------------------------------------------------------------
+
+
+def log(hand):
+    return hand.persisted(object)
+
+
+def back(hand, now, *, number=1, **changes):
+    """The same peer, started again from what it persisted."""
+    facts = log(hand)
+    ledger = Ledger(fact for fact in facts if isinstance(fact, Flipped))
+    again = Hand(peer(number, ledger=ledger, past=None, **changes))
+    again.machine = Peer.restore(facts, **brought(number, ledger=ledger, **changes))
+    again.start(now)
+    return again
+
+
+def brought(number, **changes):
+    from protocol.little_round import CLASSES, LEARNER_ADDRESS, OPENED, LabelSpace
+
+    values = {
+        "opened": OPENED,
+        "example": example(number),
+        "label_space": LabelSpace(classes=CLASSES),
+        "keys": keys(number),
+        "randomness": randomness.replay(1, number),
+        "address": address(number),
+        "learner": LEARNER_ADDRESS,
+        "contacts": (),
+        "ordinal": number,
+        "study": True,
+    }
+    return {**values, **changes}
+
+
+def ask_of(hand, asker):
+    part = hand.machine.my
+    digest = part.roster.digest
+    return Ask(hand.machine.opened.round_id, digest, bytes([asker]) * 16)
+
+
+def test_the_same_bytes_are_given_to_an_asker_that_asks_again_after_the_restart():
+    hand = committed()
+    question, now = ask_of(hand, 2), DEADLINES.join + 4.0
+    given = hand.receive(question, keys(2).peer_id, now)
+    again = back(hand, now + 0.5)
+    assert again.receive(question, keys(2).peer_id, now + 1.0) == given
+    other = Ask(question.round_id, question.roster, bytes(16))
+    assert again.receive(other, keys(2).peer_id, now + 1.0) == Refusal("second_ask")
+
+
+def test_a_label_that_was_to_be_spent_is_spent_though_its_peer_missed_the_end_of_the_exchange():
+    hand = committed()
+    assert not hand.persisted(Flipped)
+    again = back(hand, DEADLINES.closing - 1.0)
+    assert again.end == CRASHED
+    assert len(again.persisted(Flipped)) == 1
+
+
+def test_a_peer_that_is_in_another_round_gives_up_the_one_it_died_in_and_its_label_is_spent():
+    hand = committed()
+    again = back(hand, 0.0, opened=open_round(nonce=b"\1" * 16))
+    (release,), (left,) = again.persisted(Flipped), again.persisted(Abandoned)
+    assert left.round_id == hand.machine.opened.round_id
+    assert (release.round_id, release.roster) == (left.round_id.hex(), hand.machine.my.roster.digest.hex())
+    assert again.end == (Outcome.REFUSED, Reason.LABEL_SPENT)
+
+
+def test_a_peer_that_died_before_it_had_a_roster_has_spent_nothing():
+    hand = Hand(peer())
+    hand.start()
+    again = back(hand, 0.0, opened=open_round(nonce=b"\1" * 16))
+    assert not again.persisted(Flipped)
+    assert again.persisted(Abandoned)
+    assert not again.machine.over
+
+
+def test_a_round_that_is_over_is_not_played_again():
+    hand = Hand(peer())
+    hand.start()
+    hand.machine.close(3.0)
+    hand.settle()
+    again = back(hand, 4.0)
+    assert again.machine.over
+    assert again.effects
+    assert [again.machine.outcome] == again.facts(Ended)
+    assert not again.persisted(Ended)  # told again, not ended again
+
+
+def test_a_peer_does_not_come_back_with_another_example():
+    hand = committed()
+    with pytest.raises(ConfigurationError, match="label id: '9' given; the peer is in a round with '1'"):
+        back(hand, 20.0, example=example(9))
+
+
+def test_who_comes_back_before_the_deadline_without_a_list_of_whom_it_knew_abstains_in_the_last_two_periods():
+    hand = Hand(peer())
+    hand.start()
+    assert back(hand, DEADLINES.join - 1.9).end == CRASHED
+    assert not back(hand, DEADLINES.join - 2.1).machine.over
+
+
+def test_a_roster_that_leaves_out_whom_the_peer_knew_in_its_earlier_life_is_refused():
+    from protocol.little_round import MEMBERS, gathered, given, record
+
+    hand = gathered()
+    again = back(hand, DEADLINES.join + 3.3)
+    again.tell(*(record(i) for i in MEMBERS if i not in (1, 5)), now=DEADLINES.join + 3.4)
+    again.run(DEADLINES.join + 3.5)
+    short = given(roster((1, 2, 3, 4)), hand=again, now=DEADLINES.join + 3.5)
+    assert short.end == (Outcome.REFUSED, Reason.ROSTER_MISMATCH)
