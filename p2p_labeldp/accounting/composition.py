@@ -68,10 +68,12 @@ def fresh_rounds_epsilon(
         return basic
     interval = min(INTERVAL, INTERVAL * basic)
 
-    def evaluate(low: int, high: int) -> float:
+    def evaluate(low: int, high: int, fine: bool, floor: float) -> tuple[float, int]:
+        if fine:
+            return math.inf, 0  # nothing finer is composed: cut the block
         mixture, exceeded = cluster.block(low, high, TAIL)
         losses = _losses(mixture_pair(mixture), interval)
-        return float(losses.self_compose(count).get_epsilon_for_delta(target - count * exceeded))
+        return float(losses.self_compose(count).get_epsilon_for_delta(target - count * exceeded)), 1
 
     worst = scan.worst_count(cluster.pool, evaluate, lambda best: 1e-4 * best)
     return min(basic, worst.value)

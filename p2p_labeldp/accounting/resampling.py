@@ -19,8 +19,8 @@ With A, B the laws of T given that the victim's *flipped* label is 0, 1, the law
 - Never worse than the local guarantee: reports are a function of the flipped labels.
 
 Up to about 670 members all label counts are evaluated (``tables``); beyond, ``scan`` proves the bound it uses for
-those that are not. Results are rounded up: eps by at most 1e-9, and by about 1e-4 of itself where f is so near to 1/2
-(above 0.4) that thousands of counts are alike.
+those that are not. Results are rounded up: eps by at most 1e-9; and by 1e-4 to 5e-4 of itself where f is so near to 1/2
+(above 0.4) that thousands of counts are alike, where ``worst_ones`` is the worst of those that were evaluated.
 """
 
 from __future__ import annotations
