@@ -114,22 +114,22 @@ def test_labels_that_fill_no_round_are_refused():
 
 
 def test_the_commands_take_the_virtual_engine(capsys, tmp_path):
-    asked = ["--engine", "virtual", "--peers", "64", "--json"]
-    assert main(["audit", "--cluster-size", "8", "--flip", "0.1", "--trials", "30", *asked]) == 0
+    asked = ["--engine", "virtual", "--peers", "32", "--json"]
+    assert main(["audit", "--cluster-size", "8", "--flip", "0.1", "--trials", "10", *asked]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["verdict"] == "pass"
-    assert err == "".join(f"round {number} of 4 begins\n" for number in (1, 2, 3, 4))
-    command = ["measure", "--set", "mechanism.flip_probability=0.1", "--set", "data.peers=20", *asked]
+    assert err == "".join(f"round {number} of 3 begins\n" for number in (1, 2, 3))
+    command = ["measure", "--set", "mechanism.flip_probability=0.1", "--set", "data.peers=6", *asked]
     command += ["--sizes", "8,16", "--out", str(tmp_path)]
     assert main(command) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [(row["engine"], row["peers"], row["trials"], row["counted"]) for row in rows] == [
-        *(("virtual", 64, 8, 6), ("virtual", 64, 4, 3)),
+        *(("virtual", 32, 4, 3), ("virtual", 32, 4, 3)),
     ]
     assert [row["verdict"] for row in rows] == ["pass", "pass"]
     assert main(command) == 0
     assert "8, 16 known already" in capsys.readouterr().err
-    assert main([*command, "--peers", "32"]) == 0
+    assert main([*command, "--peers", "24", "--sizes", "8"]) == 0
     assert "known already" not in capsys.readouterr().err
 
 

@@ -139,6 +139,8 @@ def least_size(*, flip_probability: float, target_epsilon: float, delta: float |
         return resampling.epsilon(cluster_size=size, flip_probability=f, delta=at) <= target
 
     high = check_count(most, "most")
+    if local_epsilon(f) <= target:  # whatever the size
+        return 1 if fixed is not None else min(2, high)
     if not holds(high):
         raise ConfigurationError(f"{high} members do not hold eps {target} at this flip", field="flip_probability")
     low = high // 2

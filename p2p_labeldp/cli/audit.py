@@ -36,6 +36,7 @@ Examples:
 MAX_TRIALS = 10**8
 MAX_CLUSTER_SIZE = 20_000
 """The laws an audit compares with take time and memory in the square of it."""
+ENGINES = ("population", "virtual", "processes")
 SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -65,6 +66,8 @@ def command(
     ):
         if not least <= value <= most:
             raise ConfigurationError(f"{value} given; {least} to {most} are possible", field=option)
+    if engine not in ENGINES:
+        raise ConfigurationError(f"{engine!r} given; one of {', '.join(ENGINES)} is allowed", field="--engine")
     if mechanism is None and flip is None:
         raise ConfigurationError("missing; 0 to 0.5 is possible", field="--flip")
     if engine == "population" and peers is not None:
@@ -161,7 +164,7 @@ def _of_mechanism(reference: str, asked: _Asked, flip: float | None) -> dict[str
 
     from p2p_labeldp import own_mechanism
     from p2p_labeldp.auditing import contract
-    from p2p_labeldp.auditing.audit import audit
+    from p2p_labeldp.auditing.audit import SHOWN_LABELS, audit
     from p2p_labeldp.auditing.conformance import SIGNIFICANCE
     from p2p_labeldp.auditing.mechanism import Source, measured_epsilon
 
@@ -169,7 +172,13 @@ def _of_mechanism(reference: str, asked: _Asked, flip: float | None) -> dict[str
     claimed = getattr(own, "flip_probability", None)
     if flip is not None and claimed != flip:
         raise ConfigurationError(f"{flip} given, and {reference} has {claimed}", field="--flip")
-    held = contract.check(own, cluster_size=asked.cluster_size, seed=asked.seed, trials=min(asked.trials, 100_000))
+    held = contract.check(
+        own,
+        cluster_size=asked.cluster_size,
+        seed=asked.seed,
+        trials=min(asked.trials, 100_000),
+        rows=max(2, min(2_000, SHOWN_LABELS // asked.cluster_size)),
+    )
     rng = np.random.default_rng([asked.seed, 6])
     found: dict[str, Any] = {"conformance": {}, "threshold": SIGNIFICANCE, "failed": [], "verdict": "pass"}
     if "outputs" in held.broken:  # nothing can be counted
