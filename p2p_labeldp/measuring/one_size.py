@@ -24,7 +24,7 @@ from p2p_labeldp.accounting.views import PERMUTE, views
 from p2p_labeldp.auditing.audit import Audit, audit, audit_of_rounds, none_one_or_all
 from p2p_labeldp.auditing.lower_bound import CONFIDENCE
 from p2p_labeldp.auditing.mechanism import Source
-from p2p_labeldp.auditing.observed import DrawsOnes, DrawsRounds
+from p2p_labeldp.auditing.observed import Array, DrawsOnes, DrawsRounds
 from p2p_labeldp.config import Clusters, Config, Mechanism, config_hash
 from p2p_labeldp.engine_source import PopulationSource
 from p2p_labeldp.errors import ConfigurationError
@@ -228,7 +228,7 @@ def _sources(question: Question, size: int, flip: float) -> tuple[DrawsOnes, Dra
 def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None, float | None, float | None]:
     """Means of private and non-private accuracy, and the median size of the clusters."""
     config = question.config
-    if not question.accuracy or question.mechanism is not None:
+    if not question.accuracy:
         return None, None, None
     split = datasets.load(
         config.data.name, seed=question.seed, test_share=config.data.test_share, peers=config.data.peers
@@ -243,10 +243,26 @@ def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None,
     )
     private, non_private, sizes = [], [], []
     for offset in range(ACCURACY_ROUNDS):
-        found, members = experiment.accuracy(clustered, seed=(question.seed + offset) % 2**64)
+        seed = (question.seed + offset) % 2**64
+        found, members = experiment.accuracy(clustered, seed=seed, release=_release(question, size, flip, seed))
         assert found.private is not None
         assert found.non_private is not None
         private.append(found.private)
         non_private.append(found.non_private)
         sizes.extend(members)
     return float(np.mean(private)), float(np.mean(non_private)), float(np.median(sizes))
+
+
+def _release(question: Question, size: int, flip: float, seed: int) -> experiment.Release | None:
+    """What a mechanism of the user's own makes of one cluster's labels."""
+    reference = question.mechanism
+    if reference is None:
+        return None
+    own = own_mechanism.load_flipping(reference, flip_probability=flip)
+    rng = np.random.default_rng([seed, size, 1])
+
+    def release(labels: Array) -> Array:
+        with own_mechanism.blaming(reference):
+            return np.asarray(own.sample(labels[None, :].astype(np.int64), rng)[0])
+
+    return release
