@@ -8,7 +8,7 @@ transcripts    rounds from the facts of any engine
 p_values       exact or bounding p-values, none by a limit theorem
 coins          peers, clusters, rounds or purposes that share randomness
 conformance    the checks by name, the one verdict, the one threshold
-audit          one audit: bound and verdict, of rounds to be drawn or of rounds that were played
+audit          one audit: bound and verdict
 mechanism      anybody's mechanism, and the epsilon measured of it
 contract       the suite that every mechanism should pass
 """

@@ -1,6 +1,7 @@
 """Branch and bound finds what a full scan finds."""
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -193,3 +194,24 @@ def test_the_digits_of_a_tiny_flip_are_kept(monkeypatch, reports):
 
     full, bounded = both_ways(monkeypatch, ask)
     assert bounded == pytest.approx(full, rel=1e-9)
+
+
+def test_random_clusters_are_covered_by_branch_and_bound_and_by_little(monkeypatch):
+    rng = random.Random(5)
+    questions = []
+    for _ in range(60):
+        size = rng.randint(2, 200)
+        reports = rng.choice([size, max(1, round(size * rng.uniform(0.3, 3))), None])
+        flip_probability = rng.choice([rng.uniform(0.3, 0.4999), rng.uniform(0.001, 0.5), 10 ** rng.uniform(-12, -1)])
+        cluster = Cluster(pool=size, reports=reports, flip_probability=flip_probability)
+        questions.append((cluster, 10 ** rng.uniform(-14, -0.5), rng.uniform(0, 2)))
+
+    def ask():
+        return [
+            (exact.loss_at_delta(cluster, delta).epsilon, exact.loss_at_epsilon(cluster, point).delta)
+            for cluster, delta, point in questions
+        ]
+
+    for by_tables, bounded in zip(*both_ways(monkeypatch, ask), strict=True):
+        assert by_tables[0] - 1e-10 <= bounded[0] <= by_tables[0] * 1.001 + 1e-9
+        assert by_tables[1] * (1 - 1e-8) <= bounded[1] <= by_tables[1] * 1.02 + 1e-300
