@@ -28,7 +28,7 @@ from p2p_labeldp.protocol.policy import LEAST_SIZE, Policy
 
 ENGINES = ("processes", "virtual")
 PEERS = 256
-"""Of a round: a minute or two on two cores if each is a process."""
+"""Of a round: minutes on two cores if each is a process."""
 MAX_PEERS = 10_000
 DEGREE = 6  # first contacts of a peer; the default of runs
 TOLERATED_LOSS = 0.05  # likewise
