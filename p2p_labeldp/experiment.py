@@ -256,18 +256,24 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
     return Run(result=result, facts=played.facts, noisy=played.noisy, config=config)
 
 
-def accuracy(config: Config, *, seed: int) -> tuple[Accuracy, list[int]]:
+Release = Callable[[npt.NDArray[np.integer[Any]]], npt.NDArray[np.integer[Any]]]
+"""The labels of one cluster, shape (s,), to those that its members report."""
+
+
+def accuracy(config: Config, *, seed: int, release: Release | None = None) -> tuple[Accuracy, list[int]]:
     """How well models do after a round on the population engine, and the sizes of its clusters. Nothing is accounted.
 
     Args:
         config: What to run.
         seed: Of the study.
+        release: In place of the engine.
 
     Raises:
         ConfigurationError: Something is impossible.
     """
     prepared = prepare(config, engine="population", seed=seed)
-    return _accuracy(prepared, _population(prepared).noisy), prepared.sizes.tolist()
+    noisy = _population(prepared).noisy if release is None else _released(prepared, release)
+    return _accuracy(prepared, noisy), prepared.sizes.tolist()
 
 
 PUBLIC_SEED = 0
@@ -493,6 +499,17 @@ class _PopulationFacts:
                 yield fact
             elif isinstance(fact, Ended):
                 yield Ended(peer=fact.peer, outcome=Outcome.ABSTAINED, reason=Reason.CLUSTER_TOO_SMALL)
+
+
+def _released(prepared: Prepared, release: Release) -> Noisy:
+    labels = prepared.study.labels
+    reported = np.empty(len(labels), dtype=np.int64)
+    for cluster in range(len(prepared.sizes)):
+        members = np.flatnonzero(prepared.clusters == cluster)
+        reported[members] = release(labels[members])
+    return Noisy(
+        peers=list(range(len(labels))), clusters=prepared.clusters, features=prepared.study.features, labels=reported
+    )
 
 
 def _trained(prepared: Prepared, noisy: Noisy) -> float | None:

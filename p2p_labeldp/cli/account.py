@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,8 +74,6 @@ LARGE_CLUSTER_OF_CLASSES = 100
 """Members, times rounds, up to which a coalition's view takes a few seconds."""
 MAX_REPORTS = 10**8
 MAX_SIZE_OF_CLASSES, MAX_REPORTS_OF_CLASSES = 20_000, 200_000
-MAX_FRESH_LOSS = 3000.0
-"""Local epsilon of all rounds together: the grid of losses of their composition takes a gigabyte."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Of the update.")]
@@ -157,13 +154,9 @@ def _resampling_record(
 def _check_affordable(asked: dict[str, Any]) -> None:
     """Refuses what would take more time or memory than anyone has."""
     from p2p_labeldp.accounting.ranges import check_count
-    from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
-    size, rounds = asked["cluster_size"], check_count(asked["rounds"], "rounds")
-    local = local_epsilon(asked["flip_probability"], asked["num_classes"])
-    if asked["fresh"] and rounds > 1 and MAX_FRESH_LOSS < rounds * local < math.inf:
-        most = int(MAX_FRESH_LOSS / local)
-        raise ConfigurationError(f"{rounds} given; 1 to {most} are possible with --fresh at this flip", field="rounds")
+    size = asked["cluster_size"]
+    check_count(asked["rounds"], "rounds")
     many = asked["num_classes"] > 2
     if many and size > MAX_SIZE_OF_CLASSES:
         raise ConfigurationError(

@@ -59,7 +59,12 @@ def audited(record: Mapping[str, Any], *, failed: Sequence[str], threshold: floa
     checks = columns("check", "p-value", left=("check",))
     for name, p_value in record["conformance"].items():
         checks.add_row(name, f"{p_value:.3g}")
-    return [paired(facts), Text(), checks]
+    parts: list[RenderableType] = [paired(facts)]
+    if record["conformance"]:
+        parts += [Text(), checks]
+    if "contract" in record:
+        parts += [Text(), paired({name: broken or "holds" for name, broken in record["contract"].items()})]
+    return parts
 
 
 def stated(record: Mapping[str, Any]) -> list[RenderableType]:
