@@ -12,6 +12,7 @@ in bulk for all peers:
     FAULTS                faults injected by the virtual network                     no
     DATA                  ordinal 0: train/test split; 1: clustering; 2: learning    yes
     TOPOLOGY              ordinal 0: the graph of first contacts                     no
+    CURATOR               ordinal 0: seeds what one place does to all labels         no
 
 A fifth word of a peer would be its neighbour's first, so asking for it raises.
 
@@ -48,6 +49,7 @@ class Stream(IntEnum):
     FAULTS = 4
     DATA = 5
     TOPOLOGY = 6
+    CURATOR = 7
     LABELS = 1 << 32  # + round
 
 
@@ -183,6 +185,11 @@ class Secret:
 def replay(seed: int, ordinal: int, round_number: int = 0) -> Replay:
     """The coins of one peer of a study."""
     return Replay(seed, ordinal, round_number)
+
+
+def curator(seed: int) -> random.Random:
+    """The coins of a mechanism that sees all labels of a study; ``random.SystemRandom()`` takes its place elsewhere."""
+    return random.Random(word(check_seed(seed), Stream.CURATOR, 0, 0))  # noqa: S311  a study is replayable
 
 
 def secure() -> Secret:
