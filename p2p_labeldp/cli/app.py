@@ -22,6 +22,7 @@ from p2p_labeldp.cli import (
     account,
     audit,
     configs,
+    data,
     examples,
     keygen,
     learner,
@@ -53,6 +54,7 @@ app = typer.Typer(
 app.command("run", help=run.HELP)(run.command)
 app.command("measure", help=measure.HELP)(measure.command)
 app.command("configs", help=configs.HELP)(configs.command)
+app.add_typer(data.app)
 app.add_typer(account.app)
 app.command("plan", help=plan.HELP)(plan.command)
 app.command("audit", help=audit.HELP)(audit.command)
