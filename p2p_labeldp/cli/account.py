@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
+from p2p_labeldp.cli import account_central
+from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing, state
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ Level = Annotated[float, typer.Option("--epsilon", metavar="E", help="Level of l
 MaxRadius = Annotated[float, typer.Option("--max-radius", metavar="R", help="What is larger is clipped to it.")]
 
 app = typer.Typer(name="account", help=HELP, rich_markup_mode=None, add_completion=False)
+app.command("uniform-rr", help=account_central.UNIFORM_RR_HELP)(account_central.uniform_rr)
+app.command("cluster-rr", help=account_central.CLUSTER_RR_HELP)(account_central.cluster_rr)
+app.command("dp-sgd", help=account_central.DP_SGD_HELP)(account_central.dp_sgd)
 
 
 @app.command("resampling", help=RESAMPLING_HELP)
@@ -255,7 +259,7 @@ def privunit2(
             epsilon=epsilon,
             calibration=calibration,  # type: ignore[arg-type]  # checked there
         )
-        _state(mechanism.summary(), as_json)
+        state(mechanism.summary(), as_json)
 
 
 @app.command("privunit-inf", help=PRIVUNIT_INF_HELP)
@@ -264,7 +268,7 @@ def privunit_inf(dimension: Dimension, epsilon: Level, as_json: Json = False) ->
     from p2p_labeldp.mechanisms.privunit_infinity import PrivUnitInfinity
 
     with refusing():
-        _state(PrivUnitInfinity.calibrated(dimension=dimension, epsilon=epsilon).summary(), as_json)
+        state(PrivUnitInfinity.calibrated(dimension=dimension, epsilon=epsilon).summary(), as_json)
 
 
 @app.command("scalar", help=SCALAR_HELP)
@@ -280,7 +284,7 @@ def scalar(
     from p2p_labeldp.mechanisms.scalar import ScalarDP
 
     with refusing():
-        _state(ScalarDP.calibrated(epsilon=epsilon, max_radius=max_radius, levels=levels).summary(), as_json)
+        state(ScalarDP.calibrated(epsilon=epsilon, max_radius=max_radius, levels=levels).summary(), as_json)
 
 
 @app.command("scalar-rel", help=SCALAR_REL_HELP)
@@ -289,7 +293,7 @@ def scalar_rel(epsilon: Level, max_radius: MaxRadius = 1.0, as_json: Json = Fals
     from p2p_labeldp.mechanisms.scalar import ScalarRelDP
 
     with refusing():
-        _state(ScalarRelDP.calibrated(epsilon=epsilon, max_radius=max_radius).summary(), as_json)
+        state(ScalarRelDP.calibrated(epsilon=epsilon, max_radius=max_radius).summary(), as_json)
 
 
 @app.command("reconstruction", help=RECONSTRUCTION_HELP)
@@ -336,7 +340,7 @@ def reconstruction(
             epsilon = largest_epsilon(log_prior=log_prior, success=success, participations=participations)
         assert epsilon is not None
         bound = ReconstructionBound(log_prior=log_prior, epsilon=epsilon, participations=participations)
-        _state(bound.summary(), as_json)
+        state(bound.summary(), as_json)
 
 
 def _whole(options: dict[str, Any]) -> bool:
@@ -346,12 +350,3 @@ def _whole(options: dict[str, Any]) -> bool:
         given = next(name for name in options if name not in missing)
         raise ConfigurationError(f"missing; {given} needs it", field=missing[0])
     return not missing
-
-
-def _state(record: dict[str, float], as_json: bool) -> None:
-    if as_json:
-        answer(record, as_json=True)
-        return
-    from p2p_labeldp.reports import answers
-
-    answer(record, *answers.stated(record), as_json=False)

@@ -23,7 +23,18 @@ OPTIONS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            *("alpha", "calibration", "colluders", "confidence", "delta", "dimension", "epsilon", "exchange", "levels"),
+            *(
+                "alpha",
+                "calibration",
+                "colluders",
+                "confidence",
+                "delta",
+                "dimension",
+                "epsilon",
+                "exchange",
+                "levels",
+                "noise_share",
+            ),
             *("log_prior", "max_radius", "members", "participations", "reports", "rounds", "seed", "size", "success"),
             *("tolerated_loss", "trials", "wrong"),
         )
@@ -121,3 +132,13 @@ def answer(record: Mapping[str, Any], *tables: RenderableType, as_json: bool) ->
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     for table in tables:
         console.print(table)
+
+
+def state(record: Mapping[str, Any], as_json: bool) -> None:
+    """Prints constants by name."""
+    if as_json:
+        answer(record, as_json=True)
+        return
+    from p2p_labeldp.reports import answers
+
+    answer(record, *answers.stated(record), as_json=False)

@@ -126,7 +126,7 @@ def check(names: Names = None, data_dir: Directory = None, as_json: Json = False
             found = files.look(one, file, place)  # one at a time: their contents are large
             rows.append(_row(one, found))
             wrong += [found.detail] if found.detail else []
-    lines = [f"{row['set']}/{row['file']:<26}{row['state']:<12}{row['path'] or ''}".rstrip() for row in rows]
+    lines = [f"{row['set'] + '/' + row['file']:<40}{row['state']:<12}{row['path'] or ''}".rstrip() for row in rows]
     _print({"directory": str(place), "verified": not wrong, "files": rows}, lines, as_json)
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
