@@ -19,7 +19,7 @@ from p2p_labeldp.errors import ConfigurationError
 Relation = Literal["replace", "add_or_remove"]
 
 INTERVAL = 1e-4
-"""Grid of the losses of one step; an epsilon of all steps is too large by about its square root of steps times this."""
+"""Grid of the losses of one step: epsilon comes out too large by a few times sqrt(steps) times this."""
 LEAST_DELTA = 1e-12
 """Below it the truncation of dp-accounting's convolutions makes every epsilon infinite or wrong."""
 

@@ -265,7 +265,8 @@ class Learner(Section, frozen=True, kw_only=True):
 
     model: Annotated[ModelName, OneOf(typing.get_args(ModelName))] = "logistic_regression"
     """Classifier, from the table in ``p2p_labeldp.learning.erm``. Default ``logistic_regression``, the model of the
-    paper; the choice costs no privacy, the reports being private already."""
+    paper; the choice costs no privacy, the reports being private already. It alone is fitted with the loss that makes
+    up for ``uniform_rr``; the others learn the noisy labels as they are."""
 
 
 class Output(Section, frozen=True, kw_only=True):

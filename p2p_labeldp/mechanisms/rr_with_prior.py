@@ -90,8 +90,8 @@ class RRWithPrior:
         ranks[likely] = np.arange(k)
         rank = ranks[labels]
         # Of the k - 1 others each owns `width` words; a label that is not likely divides all words among k.
-        other = (words // np.uint64(width)).astype(np.int64)
-        told = np.where(other < k - 1, other + (other >= rank), rank)
+        slot = np.minimum(words // np.uint64(width), np.uint64(k - 1)).astype(np.int64)
+        told = np.where(slot < k - 1, slot + (slot >= rank), rank)
         share = np.uint64(-(-WORDS // k))
         told = np.where(rank == k, (words // share).astype(np.int64), told)
         return likely[told].astype(labels.dtype)

@@ -70,7 +70,7 @@ def test_words_follow_the_channel(prior):
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
-@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 20.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 20.0, 44.0, 700.0])
 def test_at_the_edges_of_the_words_every_likely_label_is_reached_and_no_other(k, epsilon):
     mechanism = RRWithPrior(num_classes=6, epsilon=epsilon)
     prior = np.r_[np.full(k, 1 / k), np.zeros(6 - k)]
