@@ -49,7 +49,7 @@ class Stream(IntEnum):
     FAULTS = 4
     DATA = 5
     TOPOLOGY = 6
-    CURATOR = 7
+    CURATOR = 8
     LABELS = 1 << 32  # + round
 
 

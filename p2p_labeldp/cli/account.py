@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p2p_labeldp.cli import account_central
-from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing, state
+from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
+from p2p_labeldp.cli.answers import state as _state
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def privunit2(
             epsilon=epsilon,
             calibration=calibration,  # type: ignore[arg-type]  # checked there
         )
-        state(mechanism.summary(), as_json)
+        _state(mechanism.summary(), as_json)
 
 
 @app.command("privunit-inf", help=PRIVUNIT_INF_HELP)
@@ -268,7 +269,7 @@ def privunit_inf(dimension: Dimension, epsilon: Level, as_json: Json = False) ->
     from p2p_labeldp.mechanisms.privunit_infinity import PrivUnitInfinity
 
     with refusing():
-        state(PrivUnitInfinity.calibrated(dimension=dimension, epsilon=epsilon).summary(), as_json)
+        _state(PrivUnitInfinity.calibrated(dimension=dimension, epsilon=epsilon).summary(), as_json)
 
 
 @app.command("scalar", help=SCALAR_HELP)
@@ -284,7 +285,7 @@ def scalar(
     from p2p_labeldp.mechanisms.scalar import ScalarDP
 
     with refusing():
-        state(ScalarDP.calibrated(epsilon=epsilon, max_radius=max_radius, levels=levels).summary(), as_json)
+        _state(ScalarDP.calibrated(epsilon=epsilon, max_radius=max_radius, levels=levels).summary(), as_json)
 
 
 @app.command("scalar-rel", help=SCALAR_REL_HELP)
@@ -293,7 +294,7 @@ def scalar_rel(epsilon: Level, max_radius: MaxRadius = 1.0, as_json: Json = Fals
     from p2p_labeldp.mechanisms.scalar import ScalarRelDP
 
     with refusing():
-        state(ScalarRelDP.calibrated(epsilon=epsilon, max_radius=max_radius).summary(), as_json)
+        _state(ScalarRelDP.calibrated(epsilon=epsilon, max_radius=max_radius).summary(), as_json)
 
 
 @app.command("reconstruction", help=RECONSTRUCTION_HELP)
@@ -340,7 +341,7 @@ def reconstruction(
             epsilon = largest_epsilon(log_prior=log_prior, success=success, participations=participations)
         assert epsilon is not None
         bound = ReconstructionBound(log_prior=log_prior, epsilon=epsilon, participations=participations)
-        state(bound.summary(), as_json)
+        _state(bound.summary(), as_json)
 
 
 def _whole(options: dict[str, Any]) -> bool:

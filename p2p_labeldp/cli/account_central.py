@@ -90,7 +90,9 @@ def cluster_rr(
     from p2p_labeldp.mechanisms.cluster_rr import NOISE_SHARE, ClusterRR
     from p2p_labeldp.mechanisms.discrete_laplace import scale_up
 
-    with refusing(redraw_probability="--redraw", floor="--floor", noise_scale="--noise-scale"):
+    with refusing(
+        redraw_probability="--redraw", floor="--floor", noise_scale="--noise-scale", noise_share="--noise-share"
+    ):
         if noise_scale is None and redraw is None:
             mechanism = ClusterRR.calibrated(
                 num_classes=classes,

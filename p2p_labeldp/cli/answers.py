@@ -23,18 +23,7 @@ OPTIONS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            *(
-                "alpha",
-                "calibration",
-                "colluders",
-                "confidence",
-                "delta",
-                "dimension",
-                "epsilon",
-                "exchange",
-                "levels",
-                "noise_share",
-            ),
+            *("alpha", "calibration", "colluders", "confidence", "delta", "dimension", "epsilon", "exchange", "levels"),
             *("log_prior", "max_radius", "members", "participations", "reports", "rounds", "seed", "size", "success"),
             *("tolerated_loss", "trials", "wrong"),
         )
