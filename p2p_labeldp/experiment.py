@@ -5,7 +5,8 @@ round. The engines are given the same features, labels, clustering, flips and se
 alike: the population engine takes the place of a network, of nothing else.
 
 The population engine alone also plays ``exchange.kind = "permute"``, the trusted shuffler that resampling is compared
-with; ``promise`` says how its flip is planned and what it guarantees.
+with; ``promise`` says how its flip is planned and what it guarantees. It alone also plays the mechanisms of
+``central``, which take the place of the whole exchange, for any number of classes.
 
 Labels reach the engine, where each becomes one peer's own, and the two yardsticks of accuracy. Clustering, topology and
 planning see features and sizes only.
@@ -25,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 import p2p_labeldp
-from p2p_labeldp import clustering, datasets, population, promise, randomness, topology
+from p2p_labeldp import central, clustering, datasets, population, promise, randomness, topology
 from p2p_labeldp.accounting.views import PERMUTE
 from p2p_labeldp.config import Config, Deadlines, config_hash
 from p2p_labeldp.crypto.keys import Keys
@@ -33,6 +34,7 @@ from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
+from p2p_labeldp.mechanisms.release import LabelMechanism
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
 from p2p_labeldp.network.stopping import Stopping
@@ -93,6 +95,7 @@ class Prepared:
         study: What the engines are given.
         pace: The lengths of the round's phases.
         seconds: What it took to prepare.
+        mechanism: What is played in one place; None where labels are resampled.
     """
 
     config: Config
@@ -103,6 +106,7 @@ class Prepared:
     study: Study
     pace: Pace
     seconds: float
+    mechanism: LabelMechanism | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,13 +133,15 @@ def check_engine(engine: str) -> str:
     return engine
 
 
-def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
+def prepare(config: Config, *, engine: str, seed: int, data_directory: str | None = None) -> Prepared:
     """Everything before the round. Starts no process and keeps nothing.
 
     Args:
         config: What to run.
         engine: One of ``ENGINES``.
         seed: Of the study, 0 to 2^64 - 1.
+        data_directory: Where the files of image sets are; by default as ``datasets.files`` says. No part of the
+            configuration: results from different places are one result.
 
     Raises:
         ConfigurationError: Something in it is impossible.
@@ -144,10 +150,22 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
     check_engine(engine)
     randomness.check_seed(seed)
     _check_supported(config, engine)
-    split = datasets.load(config.data.name, seed=seed, test_share=config.data.test_share, peers=config.data.peers)
-    if len(split.label_space) != 2:
+    split = datasets.load(
+        config.data.name,
+        seed=seed,
+        test_share=config.data.test_share,
+        peers=config.data.peers,
+        directory=data_directory,
+        verify=config.data.verify,
+    )
+    mechanism = None
+    if config.mechanism.kind != central.RESAMPLING:
+        mechanism = central.mechanism_of(config, len(split.label_space))
+    elif len(split.label_space) != 2:
         raise ConfigurationError(
-            f"{split.name} has {len(split.label_space)} classes; 2 are what can be accounted for", field="data.name"
+            f"{split.name} has {len(split.label_space)} classes; 2 are what resampling can be accounted for with,"
+            " other kinds of mechanism take more",
+            field="data.name",
         )
     peers = len(split.train_labels)
     fitted = clustering.fit(
@@ -200,10 +218,13 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
         study=study,
         pace=chosen,
         seconds=time.monotonic() - began,
+        mechanism=mechanism,
     )
 
 
-def run(config: Config, *, engine: str, seed: int, progress: Progress | None = None) -> Run:
+def run(
+    config: Config, *, engine: str, seed: int, progress: Progress | None = None, data_directory: str | None = None
+) -> Run:
     """Prepares an experiment, plays its round, trains and measures.
 
     Args:
@@ -211,6 +232,7 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
         engine: ``processes``, ``virtual`` or ``population``.
         seed: Of the study. The same one gives the same transcript, reports and accuracy on every engine.
         progress: Is told how far it is.
+        data_directory: As in :func:`prepare`.
 
     Raises:
         ConfigurationError: Something is impossible; nothing was started.
@@ -223,15 +245,19 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
             "given; the peers of a study have no enrolments, those of the learner command bring theirs",
             field="policy.enrolment_key",
         )
-    prepared = prepare(config, engine=engine, seed=seed)
+    prepared = prepare(config, engine=engine, seed=seed, data_directory=data_directory)
     told.playing(peers=len(prepared.study), clusters=len(prepared.sizes), engine=engine, pace=prepared.pace)
     played = _population(prepared) if engine == "population" else _peers(prepared, told)
     told.learning()
     learning = time.monotonic()
     accuracy = _accuracy(prepared, played.noisy)
     accounting = time.monotonic()
-    clusters = promise.of_clusters(played.rosters, config, len(prepared.split.label_space))
-    views = promise.of_views(played.rosters, clusters, config)
+    if prepared.mechanism is None:
+        clusters = promise.of_clusters(played.rosters, config, len(prepared.split.label_space))
+        views = promise.of_views(played.rosters, clusters, config)
+    else:
+        clusters = central.of_clusters(prepared.mechanism, prepared.sizes.tolist())
+        views = central.of_views(prepared.mechanism)
     ended = time.monotonic()
     result = Result(
         peers=len(prepared.study),
@@ -251,6 +277,7 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
         config_hash=config_hash(config),
         seed=seed,
         versions=versions(),
+        unverified=not prepared.split.verified,
         reports=played.noisy.reports() if config.output.reports else None,
     )
     return Run(result=result, facts=played.facts, noisy=played.noisy, config=config)
@@ -370,6 +397,7 @@ def learn_from_peers(
         seed=None,
         versions=versions(),
         complete=collected.complete,
+        unverified=not prepared.split.verified,
         reports=None,
     )
     return Run(result=result, facts=heard, noisy=noisy, config=config)
@@ -387,6 +415,17 @@ def versions() -> dict[str, str]:
 
 
 def _check_supported(config: Config, engine: str) -> None:
+    kind = config.mechanism.kind
+    if kind != central.RESAMPLING and engine != "population":
+        raise ConfigurationError(
+            f"{kind!r} given; 'resampling' is what peers do, the other kinds are played by the population engine only",
+            field="mechanism.kind",
+        )
+    if kind != central.RESAMPLING and config.exchange.kind == PERMUTE:
+        raise ConfigurationError(
+            f"{PERMUTE!r} given with mechanism.kind {kind!r}, which exchanges nothing; it goes with 'resampling'",
+            field="exchange.kind",
+        )
     if config.exchange.kind == PERMUTE and engine != "population":
         raise ConfigurationError(
             f"{PERMUTE!r} given; 'resample' is what peers can do, a trusted shuffler exists on the population engine"
@@ -456,6 +495,8 @@ def _launcher() -> Any:
 
 def _population(prepared: Prepared) -> _Round:
     """The round as arrays. A cluster below the minimum abstains, as its peers would on a network."""
+    if prepared.mechanism is not None:
+        return _central(prepared, prepared.mechanism)
     terms, study, exchange = prepared.study.terms, prepared.study, prepared.config.exchange.kind
     began = time.monotonic()
     rosters = []
@@ -482,6 +523,35 @@ def _population(prepared: Prepared) -> _Round:
         ),
         seconds={"round": time.monotonic() - began},
     )
+
+
+def _central(prepared: Prepared, mechanism: LabelMechanism) -> _Round:
+    """Everybody's label, released in one place. Nobody abstains: nobody depends on mates."""
+    began, study = time.monotonic(), prepared.study
+    played = central.play(mechanism, study.labels, prepared.clusters, seed=study.seed)
+    return _Round(
+        facts=_CentralFacts(played=played),
+        outcomes={Outcome.REPORTED.value: len(study)},
+        rosters=[],
+        noisy=Noisy(
+            peers=range(len(study)),
+            clusters=played.clusters,
+            features=study.features,
+            labels=played.labels,
+            targets=played.targets,
+        ),
+        seconds={"round": time.monotonic() - began},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CentralFacts:
+    """Made as they are read."""
+
+    played: central.Play
+
+    def __iter__(self) -> Iterator[Fact]:
+        return self.played.facts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -516,12 +586,19 @@ def _trained(prepared: Prepared, noisy: Noisy) -> float | None:
     """Accuracy of the model trained on the reports; None if there are none."""
     if not len(noisy.labels):
         return None
-    return _measured(prepared, noisy.features, noisy.labels)
+    return _measured(prepared, noisy.features, noisy.labels, noisy.targets)
 
 
-def _measured(prepared: Prepared, features: npt.NDArray[np.float64], labels: npt.NDArray[np.integer[Any]]) -> float:
+def _measured(
+    prepared: Prepared,
+    features: npt.NDArray[np.float64],
+    labels: npt.NDArray[np.integer[Any]],
+    targets: npt.NDArray[np.float64] | None = None,
+) -> float:
     split = prepared.split
     model = prepared.config.learner.model
+    if targets is not None and model == erm.CORRECTED:
+        return erm.accuracy(erm.fit_targets(features, targets), split.test_features, split.test_labels)
     fitted = erm.fit(model, features, labels, label_space=split.label_space, seed=prepared.study.seed)
     return erm.accuracy(fitted, split.test_features, split.test_labels)
 

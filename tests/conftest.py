@@ -4,6 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
+import tiny_images
 from hypothesis import settings
 
 from p2p_labeldp import topology
@@ -69,3 +70,13 @@ def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, degree=4
 def study_of():
     """``make_study``."""
     return make_study
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """A data directory with tiny sets in place of MNIST and CIFAR-10; MNIST's files are in it."""
+    tiny_images.install(monkeypatch)
+    monkeypatch.delenv("P2P_LABELDP_DATA", raising=False)
+    directory = tmp_path / "data"
+    tiny_images.write(directory)
+    return directory

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli import reconstruction
+from p2p_labeldp.cli import account_central, reconstruction
 from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
+from p2p_labeldp.cli.answers import state as _state
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ Radius = Annotated[
 MaxRadius = Annotated[float, typer.Option("--max-radius", metavar="R", help="What is larger is clipped to it.")]
 
 app = typer.Typer(name="account", help=HELP, rich_markup_mode=None, add_completion=False)
+app.command("uniform-rr", help=account_central.UNIFORM_RR_HELP)(account_central.uniform_rr)
+app.command("cluster-rr", help=account_central.CLUSTER_RR_HELP)(account_central.cluster_rr)
+app.command("dp-sgd", help=account_central.DP_SGD_HELP)(account_central.dp_sgd)
 
 
 @app.command("resampling", help=RESAMPLING_HELP)
@@ -279,12 +283,3 @@ def scalar_rel(epsilon: Level, max_radius: MaxRadius = 1.0, radius: Radius = Non
 
 
 app.command("reconstruction", help=reconstruction.HELP)(reconstruction.command)
-
-
-def _state(record: dict[str, float], as_json: bool) -> None:
-    if as_json:
-        answer(record, as_json=True)
-        return
-    from p2p_labeldp.reports import answers
-
-    answer(record, *answers.stated(record), as_json=False)

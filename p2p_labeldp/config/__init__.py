@@ -22,6 +22,7 @@ from p2p_labeldp.config.sections import (
     ExchangeKind,
     Learner,
     Mechanism,
+    MechanismKind,
     ModelName,
     Network,
     Output,
@@ -50,5 +51,6 @@ __all__ = [
     "Output",
     "TopologyKind",
     "ExchangeKind",
+    "MechanismKind",
     "ModelName",
 ]

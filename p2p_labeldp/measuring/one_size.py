@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 import p2p_labeldp
-from p2p_labeldp import datasets, experiment, own_mechanism, randomness
+from p2p_labeldp import central, datasets, experiment, own_mechanism, randomness
 from p2p_labeldp.accounting import resampling, shuffle, targets, theorems
 from p2p_labeldp.accounting.planning import roster_delta
 from p2p_labeldp.accounting.ranges import check_count
@@ -73,6 +73,10 @@ class Question:
     mechanism: str | None = None
 
     def __post_init__(self) -> None:
+        if self.config.mechanism.kind != central.RESAMPLING:
+            raise ConfigurationError(
+                f"{self.config.mechanism.kind!r} given; 'resampling' is what is measured", field="mechanism.kind"
+            )
         if self.config.exchange.kind == PERMUTE:
             raise ConfigurationError(
                 f"{PERMUTE!r} given; 'resample' is what is measured, the shuffle stands beside it in every row",
@@ -231,7 +235,11 @@ def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None,
     if not question.accuracy:
         return None, None, None
     split = datasets.load(
-        config.data.name, seed=question.seed, test_share=config.data.test_share, peers=config.data.peers
+        config.data.name,
+        seed=question.seed,
+        test_share=config.data.test_share,
+        peers=config.data.peers,
+        verify=config.data.verify,
     )
     peers = len(split.train_labels)
     if size > peers or size < config.policy.minimum_size:

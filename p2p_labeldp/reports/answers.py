@@ -68,8 +68,11 @@ def audited(record: Mapping[str, Any], *, failed: Sequence[str], threshold: floa
 
 
 def stated(record: Mapping[str, Any]) -> list[RenderableType]:
-    """Constants by name."""
-    return [paired({name.replace("_", " "): _plain(value) for name, value in record.items()})]
+    """Constants by name; of a group, each with the group's name before its own."""
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        flat |= {f"{name} {key}": part for key, part in value.items()} if isinstance(value, Mapping) else {name: value}
+    return [paired({name.replace("_", " "): _plain(value) for name, value in flat.items()})]
 
 
 def reconstructed(record: Mapping[str, Any]) -> list[RenderableType]:
