@@ -223,3 +223,30 @@ async def test_without_the_bound_on_bodies_under_way_the_slow_fill_the_memory():
         assert one.grown > QUIET
         for writer in held:
             writer.close()
+
+
+CROWDED = 36 * MEGABYTE  # 18 MB are usual after three crowds, and 60 where nothing is collected
+
+
+async def crowds(one):
+    """Three crowds of the slow, one after the other; whether an honest peer was served among each."""
+    served = []
+    for _ in range(3):
+        held = await slow_ones(one.place, SLOW)
+        served.append(await one.serves())
+        for writer in held:
+            writer.close()
+    return served
+
+
+async def test_one_crowd_of_the_slow_after_another_leaves_nothing_behind():
+    async with Served("max_connections=64, read_timeout_seconds=3600") as one:
+        assert await crowds(one) == [True] * 3
+        assert one.grown < CROWDED
+
+
+async def test_without_collecting_what_was_hung_up_on_each_crowd_leaves_some():
+    off = "server.HANG_UPS_A_COLLECTION = 1 << 40"
+    async with Served("max_connections=64, read_timeout_seconds=3600", off) as one:
+        await crowds(one)
+        assert one.grown > CROWDED

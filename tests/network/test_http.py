@@ -426,7 +426,7 @@ async def slow_ones(server, ben, count):
     return held
 
 
-async def test_a_full_server_hangs_up_on_who_has_been_slow_for_longest_and_serves_the_others():
+async def test_a_full_server_hangs_up_on_who_has_been_slow_for_longest_and_serves_the_others(caplog):
     async with listening(max_connections=4, read_timeout_seconds=3600) as (server, ben):
         held = await slow_ones(server, ben, 4)
         for hung_up_on in held[:2]:
@@ -438,6 +438,7 @@ async def test_a_full_server_hangs_up_on_who_has_been_slow_for_longest_and_serve
         assert (await held[2][0].readline()).startswith(b"HTTP/1.1 ")
         for _, writer in held:
             writer.close()
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
 async def test_a_full_server_that_makes_no_room_is_kept_busy_by_the_slow(monkeypatch):

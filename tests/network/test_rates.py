@@ -92,19 +92,26 @@ def refusals(scene, *, sender_rate=SENDER_RATE, total_rate=TOTAL_RATE, learners_
     return found
 
 
-@pytest.mark.parametrize("engine", ["virtual", "processes"])
-@pytest.mark.parametrize("shape", ["three", "a star of 300"])
-def test_honest_rounds_at_their_default_pace_never_meet_a_rate(study_of, shape, engine):
-    sizes = (3,) if shape == "three" else (30,) * 10
+ROUNDS = {
+    "three peers in processes": ("processes", (3,), False),
+    "three hundred in processes that all know one first": ("processes", (30,) * 10, True),
+    "a thousand on the virtual engine": ("virtual", (50,) * 20, False),
+    "a thousand on the virtual engine that all know one first": ("virtual", (50,) * 20, True),
+}
+
+
+@pytest.mark.parametrize("which", ROUNDS)
+def test_honest_rounds_at_their_default_pace_never_meet_a_rate(study_of, which):
+    """Packing peers changes nothing of it: each has its own server, and its own key at those of the others."""
+    engine, sizes, star = ROUNDS[which]
     pace = phases(peers=sum(sizes), engine=engine)
     study = study_of(seed=1, sizes=sizes, deadlines=pace.deadlines(), gossip_period=pace.gossip_period, degree=2)
-    if shape != "three":
-        study.neighbours[:] = [[0]] * len(study)
-        study.neighbours[0] = []
+    if star:
+        study.neighbours[:] = [[], *[[0]] * (len(study) - 1)]
     scene = Scene(study).play()
     assert len(scene.ends()) == len(study)
     assert refusals(scene) == 0
-    low = Rate(per_second=0.5, burst=1.0)
+    low = Rate(per_second=0.2, burst=1.0)
     assert refusals(scene, sender_rate=low) > 0  # the control: it would show
     assert refusals(scene, total_rate=low) > 0
-    assert refusals(scene, learners_rate=Rate(per_second=0.1, burst=1.0)) > 0
+    assert refusals(scene, learners_rate=low) > 0

@@ -16,17 +16,25 @@ from p2p_labeldp.labels import LabelSpace
 from p2p_labeldp.network.virtual import transparent_keys
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol import roster as rosters
+from p2p_labeldp.protocol.admission import enrol
 from p2p_labeldp.protocol.messages import Ask
 from p2p_labeldp.protocol.policy import Policy
 from protocol.scenes import Scene
 
 SIZE = 12
+IMPOSTOR = transparent_keys(b"impostor")
 REPORTED, POLICY = (Outcome.REPORTED, None), (Outcome.REFUSED, Reason.POLICY)
 
 
 def of_their_own(classes):
     """Peers whose label space is this one, whatever the manifest says."""
     return lambda _, party: dataclasses.replace(party, label_space=LabelSpace(classes=classes))
+
+
+def enrolled_and_pinning(_, party):
+    """Peers that take part in rounds of one enrolment key, and were enrolled by another too."""
+    policy = Policy(enrolment_key=transparent_keys(b"enrolment").peer_id)
+    return dataclasses.replace(party, policy=policy, enrolment=enrol(party.keys.peer_id, IMPOSTOR))
 
 
 def with_a_smaller_minimum(envelope):
@@ -42,7 +50,7 @@ def forged(study_of, why, monkeypatch):
     terms, options = {"sizes": (SIZE,), "target_epsilon": 1.0}, {}
     match why:
         case "another learner key":
-            options["impostor"] = transparent_keys(b"impostor")
+            options["impostor"] = IMPOSTOR
         case "a minimum size of 2":
             terms["minimum_size"] = 2
         case "a class left out":
@@ -51,6 +59,11 @@ def forged(study_of, why, monkeypatch):
         case "one class fewer":
             terms["classes"] = ("no", "yes")
             options["own"] = of_their_own(("no", "yes", "perhaps"))
+        case "another enrolment key":
+            terms["enrolment_key"] = IMPOSTOR.peer_id
+            options["own"] = enrolled_and_pinning
+        case "open admission":
+            options["own"] = enrolled_and_pinning
         case "changed after signing":
             options |= {"ring": Keys, "forge": with_a_smaller_minimum}
         case "a flip too small":
@@ -89,6 +102,8 @@ FORGERIES = {
     "a minimum size of 2": "policy: minimum size 2 below 3",
     "a class left out": "policy: class 1 is 'other' instead of 'yes'",
     "one class fewer": "policy: a label space of 2 classes instead of 3",
+    "another enrolment key": f"policy: admission by enrolment key {IMPOSTOR.peer_id.hex()} instead of",
+    "open admission": "policy: open admission instead of admission by enrolment key",
     "changed after signing": "policy: manifest: signature does not verify",
     "a flip too small": "policy: the roster's flip probability is too small for the target epsilon",
 }

@@ -21,8 +21,10 @@ A sender is charged for what it signed itself, once: a forger or a replayer can'
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
+import socket
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -66,6 +68,8 @@ from p2p_labeldp.network.transport import Handler, Traffic
 MAX_BUFFERED_BYTES = 8 * MAX_BODY_BYTES  # of all bodies a server is reading at once
 MAX_SERVER_CONNECTIONS = 512
 READ_TIMEOUT_SECONDS = 10.0  # a mate that needs longer is late for its round anyway
+RECEIVE_BUFFER_BYTES = 1 << 16  # of a connection; also the most that is read at once of a body nobody has accepted yet
+HANG_UPS_A_COLLECTION = 64  # connections that are hung up on leave cycles of objects, each with what it had received
 FLUSHED_BYTES = 1 << 14  # of an answer; as much goes into the kernel's buffers whether or not anybody reads it
 LINGER_SECONDS = 0.5  # a refusal sent before the body came would be lost if the connection were reset
 SHUTDOWN_SECONDS = 1.0
@@ -126,6 +130,7 @@ class HttpServer:
         self._senders, self._everybody = Limiter(sender_rate), Limiter(total_rate, capacity=1)
         self._buffered = 0
         self._arriving: dict[web.RequestHandler, None] = {}  # connections whose request is not yet whole, oldest first
+        self._hung_up = 0
         self._web: web.Server | None = None
         self._listener: asyncio.Server | None = None
 
@@ -154,6 +159,8 @@ class HttpServer:
             )
         except OSError as error:
             raise ConfigurationError(f"{host}:{port} can't be listened on: {error}", field="address") from error
+        for listening in self._listener.sockets:  # connections inherit it
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
@@ -184,16 +191,24 @@ class HttpServer:
             if connection.transport is not None:
                 del self._arriving[connection]
                 connection.force_close()
+                self._hung_up += 1
+                if self._hung_up % HANG_UPS_A_COLLECTION == 0:
+                    gc.collect()
                 return True
         return False
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
+        try:
+            return await self._judge(request)
+        finally:
+            self._arriving.pop(request.protocol, None)
+
+    async def _judge(self, request: web.BaseRequest) -> web.Response:
         fields: Mapping[str, str] = {}
         try:
             fields = single_fields(request.headers.items())
             self._charge(self._everybody, b"")
             body = await self._receive(request, fields)
-            self._arriving.pop(request.protocol, None)
             now = self._clock()
             sender = verify_request(
                 fields,
@@ -262,7 +277,8 @@ class HttpServer:
                 return await content.readexactly(length)
         except TimeoutError as error:
             raise Unfit(408, "slow") from error
-        except (OSError, aiohttp.ClientError, asyncio.IncompleteReadError) as error:  # the sender is gone
+        except (OSError, aiohttp.ClientError, asyncio.IncompleteReadError, RuntimeError) as error:
+            # The sender is gone; of a connection that we have closed aiohttp says so by a RuntimeError.
             raise Unfit(400, "malformed") from error
         finally:
             self._buffered -= length
