@@ -13,38 +13,10 @@ from __future__ import annotations
 import argparse
 import time
 
-import numpy as np
-
-from p2p_labeldp import population
 from p2p_labeldp.auditing.audit import SHOWN_LABELS, audit, nobody_or_everybody
-from p2p_labeldp.auditing.observed import Array, Rounds
+from p2p_labeldp.engine_source import PopulationSource
 
 FLIP = 0.1
-
-
-class Engine:
-    """The population engine as an audit sees it."""
-
-    def __init__(self, size: int) -> None:
-        self.size, self.round_number = size, 0
-
-    def ones(self, *, ones: int, rounds: int) -> Array:
-        labels = (np.arange(self.size) < ones).astype(np.uint8)
-        self.round_number += 1
-        counts = population.count_ones(labels, FLIP, clusters=rounds, seed=1, round_number=self.round_number)
-        return np.concatenate(list(counts))
-
-    def rounds(self, *, labels: Array) -> Rounds:
-        rows, size = labels.shape
-        self.round_number += 1
-        clusters = np.repeat(np.arange(rows), size)
-        played = population.play(labels.ravel(), clusters, [FLIP] * rows, seed=1, round_number=self.round_number)
-        return Rounds(
-            labels=labels,
-            flipped=played.flipped.reshape(rows, size),
-            mates=(played.mates % size).reshape(rows, size),
-            reports=played.reports.reshape(rows, size),
-        )
 
 
 def main() -> None:
@@ -55,15 +27,19 @@ def main() -> None:
     print(f"{given.trials:,} rounds, flip {FLIP}, CPU seconds")
     print(f"{'s':>6} {'audit':>8} {'engine':>8} {'audit alone':>12}  epsilon_lower  verdict")
     for size in given.sizes:
-        engine = Engine(size)
+        engine = PopulationSource(cluster_size=size, flip_probability=FLIP, seed=1, first_round=1)
         start = time.process_time()
         result = audit(
-            engine.ones, cluster_size=size, flip_probability=FLIP, trials=given.trials, draw_rounds=engine.rounds
+            engine.draw_ones,
+            cluster_size=size,
+            flip_probability=FLIP,
+            trials=given.trials,
+            draw_rounds=engine.draw_rounds,
         )
         audited = time.process_time()
-        engine.ones(ones=0, rounds=given.trials - given.trials // 2)
-        engine.ones(ones=1, rounds=given.trials // 2)
-        engine.rounds(labels=nobody_or_everybody(SHOWN_LABELS // size, size))
+        engine.draw_ones(ones=0, rounds=given.trials - given.trials // 2)
+        engine.draw_ones(ones=1, rounds=given.trials // 2)
+        engine.draw_rounds(labels=nobody_or_everybody(SHOWN_LABELS // size, size))
         total, bare = audited - start, time.process_time() - audited
         print(
             f"{size:6d} {total:8.2f} {bare:8.2f} {total - bare:12.2f}  "

@@ -22,7 +22,7 @@ from aiohttp import web
 from p2p_labeldp.crypto import KeyRing, Keys, SigningKey, box_info, envelope
 from p2p_labeldp.crypto.identity import verify
 from p2p_labeldp.crypto.signatures import sign_request, sign_response, verify_request, verify_response
-from p2p_labeldp.network.http import CONTENT_TYPE, ROUTE, HttpClient, HttpServer
+from p2p_labeldp.network.http import CONTENT_TYPE, ROUTE, HttpClient, HttpServer, Rate
 
 BODY = os.urandom(300)  # an ask has about 150 bytes, a gossip digest about 1,000
 ROUNDS = 5  # the best of which counts
@@ -105,7 +105,8 @@ async def exchanges(ada: SigningKey, ben: SigningKey, repeats: int) -> list[floa
     bare = web.Server(echo, access_log=None)
     listener = await asyncio.get_running_loop().create_server(bare, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}{ROUTE}"
-    server = HttpServer(ben, lambda _, body: body)
+    unlimited = Rate(per_second=1e9, burst=1e9)
+    server = HttpServer(ben, lambda _, body: body, sender_rate=unlimited, total_rate=unlimited)
     place = Place(ben.peer_id, "127.0.0.1", await server.start("127.0.0.1", 0))
     async with (
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as session,

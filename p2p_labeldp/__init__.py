@@ -15,7 +15,8 @@ From the bottom up; a module imports only from those before it:
   the same round as arrays; what is fitted to the reports; what can be observed, lower bounds, never from the accountant
 - ``network``: how bytes move and time passes: in memory, or between processes
 - ``results``: one run's result and the directory that keeps it
-- ``promise``: what a round guarantees each cluster, and who learns what
+- ``promise``, ``central``: what a round guarantees each cluster, and who learns what; mechanisms in one place, played
+  and accounted for
 - ``experiment``, ``reports``: from a configuration to a result; results and facts made readable
 - ``measuring``: privacy and accuracy against cluster size
 - ``cli``: the commands

@@ -37,6 +37,7 @@ class PopulationSource:
         flip_probability: f.
         seed: Of the study.
         exchange: ``resample``, or ``permute``, which an audit of the resampling must catch.
+        first_round: Round number of the first draw, to keep apart sources that share a seed.
         drawn: Is told of the plays as they are drawn, how many more each time.
     """
 
@@ -44,8 +45,9 @@ class PopulationSource:
     flip_probability: float
     seed: int
     exchange: str = "resample"
+    first_round: int = 0
     drawn: Callable[[int], None] = unwatched
-    _round_number: int = field(default=-1, init=False)
+    _draws: int = field(default=0, init=False)
 
     def draw_ones(self, *, ones: int, rounds: int) -> Array:
         """T of ``rounds`` new plays with a one at the first ``ones`` members, shape (rounds,).
@@ -96,5 +98,5 @@ class PopulationSource:
         )
 
     def _next_round(self) -> int:
-        self._round_number += 1
-        return self._round_number
+        self._draws += 1
+        return self.first_round + self._draws - 1

@@ -5,7 +5,8 @@ round. The engines are given the same features, labels, clustering, flips and se
 alike: the population engine takes the place of a network, of nothing else.
 
 The population engine alone also plays ``exchange.kind = "permute"``, the trusted shuffler that resampling is compared
-with; ``promise`` says how its flip is planned and what it guarantees.
+with; ``promise`` says how its flip is planned and what it guarantees. It alone also plays the mechanisms of
+``central``, which take the place of the whole exchange, for any number of classes.
 
 Labels reach the engine, where each becomes one peer's own, and the two yardsticks of accuracy. Clustering, topology and
 planning see features and sizes only.
@@ -25,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 import p2p_labeldp
-from p2p_labeldp import clustering, datasets, population, promise, randomness, topology
+from p2p_labeldp import central, clustering, datasets, population, promise, randomness, topology
 from p2p_labeldp.accounting.views import PERMUTE
 from p2p_labeldp.config import Config, Deadlines, config_hash
 from p2p_labeldp.crypto.keys import Keys
@@ -33,6 +34,7 @@ from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
+from p2p_labeldp.mechanisms.release import LabelMechanism
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
 from p2p_labeldp.network.stopping import Stopping
@@ -94,6 +96,7 @@ class Prepared:
         study: What the engines are given.
         pace: The lengths of the round's phases.
         seconds: What it took to prepare.
+        mechanism: What is played in one place; None where labels are resampled.
     """
 
     config: Config
@@ -104,6 +107,7 @@ class Prepared:
     study: Study
     pace: Pace
     seconds: float
+    mechanism: LabelMechanism | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,13 +134,15 @@ def check_engine(engine: str) -> str:
     return engine
 
 
-def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
+def prepare(config: Config, *, engine: str, seed: int, data_directory: str | None = None) -> Prepared:
     """Everything before the round. Starts no process and keeps nothing.
 
     Args:
         config: What to run.
         engine: One of ``ENGINES``.
         seed: Of the study, 0 to 2^64 - 1.
+        data_directory: Where the files of image sets are; by default as ``datasets.files`` says. No part of the
+            configuration: results from different places are one result.
 
     Raises:
         ConfigurationError: Something in it is impossible.
@@ -145,10 +151,22 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
     check_engine(engine)
     randomness.check_seed(seed)
     _check_supported(config, engine)
-    split = datasets.load(config.data.name, seed=seed, test_share=config.data.test_share, peers=config.data.peers)
-    if len(split.label_space) != 2:
+    split = datasets.load(
+        config.data.name,
+        seed=seed,
+        test_share=config.data.test_share,
+        peers=config.data.peers,
+        directory=data_directory,
+        verify=config.data.verify,
+    )
+    mechanism = None
+    if config.mechanism.kind != central.RESAMPLING:
+        mechanism = central.mechanism_of(config, len(split.label_space))
+    elif len(split.label_space) != 2:
         raise ConfigurationError(
-            f"{split.name} has {len(split.label_space)} classes; 2 are what can be accounted for", field="data.name"
+            f"{split.name} has {len(split.label_space)} classes; 2 are what resampling can be accounted for with,"
+            " other kinds of mechanism take more",
+            field="data.name",
         )
     peers = len(split.train_labels)
     fitted = clustering.fit(
@@ -201,10 +219,13 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
         study=study,
         pace=chosen,
         seconds=time.monotonic() - began,
+        mechanism=mechanism,
     )
 
 
-def run(config: Config, *, engine: str, seed: int, progress: Progress | None = None) -> Run:
+def run(
+    config: Config, *, engine: str, seed: int, progress: Progress | None = None, data_directory: str | None = None
+) -> Run:
     """Prepares an experiment, plays its round, trains and measures.
 
     Args:
@@ -212,6 +233,7 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
         engine: ``processes``, ``virtual`` or ``population``.
         seed: Of the study. The same one gives the same transcript, reports and accuracy on every engine.
         progress: Is told how far it is.
+        data_directory: As in :func:`prepare`.
 
     Raises:
         ConfigurationError: Something is impossible; nothing was started.
@@ -224,15 +246,19 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
             "given; the peers of a study have no enrolments, those of the learner command bring theirs",
             field="policy.enrolment_key",
         )
-    prepared = prepare(config, engine=engine, seed=seed)
+    prepared = prepare(config, engine=engine, seed=seed, data_directory=data_directory)
     told.playing(peers=len(prepared.study), clusters=len(prepared.sizes), engine=engine, pace=prepared.pace)
     played = _population(prepared) if engine == "population" else _peers(prepared, told)
     told.learning()
     learning = time.monotonic()
     accuracy = _accuracy(prepared, played.noisy)
     accounting = time.monotonic()
-    clusters = promise.of_clusters(played.rosters, config, len(prepared.split.label_space))
-    views = promise.of_views(played.rosters, clusters, config)
+    if prepared.mechanism is None:
+        clusters = promise.of_clusters(played.rosters, config, len(prepared.split.label_space))
+        views = promise.of_views(played.rosters, clusters, config)
+    else:
+        clusters = central.of_clusters(prepared.mechanism, prepared.sizes.tolist())
+        views = central.of_views(prepared.mechanism)
     ended = time.monotonic()
     result = Result(
         peers=len(prepared.study),
@@ -252,23 +278,30 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
         config_hash=config_hash(config),
         seed=seed,
         versions=versions(),
+        unverified=not prepared.split.verified,
         reports=played.noisy.reports() if config.output.reports else None,
     )
     return Run(result=result, facts=played.facts, noisy=played.noisy, config=config)
 
 
-def accuracy(config: Config, *, seed: int) -> tuple[Accuracy, list[int]]:
+Release = Callable[[npt.NDArray[np.integer[Any]]], npt.NDArray[np.integer[Any]]]
+"""The labels of one cluster, shape (s,), to those that its members report."""
+
+
+def accuracy(config: Config, *, seed: int, release: Release | None = None) -> tuple[Accuracy, list[int]]:
     """How well models do after a round on the population engine, and the sizes of its clusters. Nothing is accounted.
 
     Args:
         config: What to run.
         seed: Of the study.
+        release: In place of the engine.
 
     Raises:
         ConfigurationError: Something is impossible.
     """
     prepared = prepare(config, engine="population", seed=seed)
-    return _accuracy(prepared, _population(prepared).noisy), prepared.sizes.tolist()
+    noisy = _population(prepared).noisy if release is None else _released(prepared, release)
+    return _accuracy(prepared, noisy), prepared.sizes.tolist()
 
 
 PUBLIC_SEED = 0
@@ -284,9 +317,9 @@ def learn_from_peers(
     say: Callable[[str], None],
     stopping: Stopping,
     store: Store | None = None,
+    proposal: Proposal | None = None,
     operator: tuple[str, int] | None = None,
     on_fact: Callable[[Fact], None] | None = None,
-    proposal: Proposal | None = None,
     bind: str | None = None,
     tls: Tls | None = None,
 ) -> Run:
@@ -302,12 +335,12 @@ def learn_from_peers(
         stopping: Ends the round early.
         store: Where the learner keeps its round; a round it died in is taken up. The caller has it forget the round
             when the result is in safe hands.
+        proposal: The round, if it was signed beforehand: by this learner, with these terms; its deadlines count from
+            then. Otherwise one is signed that opens now.
         operator: Where to answer the operator; nowhere if not given.
         on_fact: Is told what happens, instead of ``say``.
         bind: Address to listen on, where it is not ``host``, by which peers know it.
         tls: Serves and calls by TLS, if given.
-        proposal: The round, if it was signed beforehand: by this learner, with these terms; its deadlines count from
-            then. Otherwise one is signed that opens now.
 
     Raises:
         ConfigurationError: Something is impossible; no round was opened.
@@ -347,8 +380,8 @@ def learn_from_peers(
             sink=hear,
             announce=announce,
             store=store,
-            operator=operator,
             proposal=proposal,
+            operator=operator,
             bind=bind,
             tls=tls,
         )
@@ -371,6 +404,7 @@ def learn_from_peers(
         seed=None,
         versions=versions(),
         complete=collected.complete,
+        unverified=not prepared.split.verified,
         reports=None,
     )
     return Run(result=result, facts=heard, noisy=noisy, config=config)
@@ -388,6 +422,17 @@ def versions() -> dict[str, str]:
 
 
 def _check_supported(config: Config, engine: str) -> None:
+    kind = config.mechanism.kind
+    if kind != central.RESAMPLING and engine != "population":
+        raise ConfigurationError(
+            f"{kind!r} given; 'resampling' is what peers do, the other kinds are played by the population engine only",
+            field="mechanism.kind",
+        )
+    if kind != central.RESAMPLING and config.exchange.kind == PERMUTE:
+        raise ConfigurationError(
+            f"{PERMUTE!r} given with mechanism.kind {kind!r}, which exchanges nothing; it goes with 'resampling'",
+            field="exchange.kind",
+        )
     if config.exchange.kind == PERMUTE and engine != "population":
         raise ConfigurationError(
             f"{PERMUTE!r} given; 'resample' is what peers can do, a trusted shuffler exists on the population engine"
@@ -457,6 +502,8 @@ def _launcher() -> Any:
 
 def _population(prepared: Prepared) -> _Round:
     """The round as arrays. A cluster below the minimum abstains, as its peers would on a network."""
+    if prepared.mechanism is not None:
+        return _central(prepared, prepared.mechanism)
     terms, study, exchange = prepared.study.terms, prepared.study, prepared.config.exchange.kind
     began = time.monotonic()
     rosters = []
@@ -485,6 +532,35 @@ def _population(prepared: Prepared) -> _Round:
     )
 
 
+def _central(prepared: Prepared, mechanism: LabelMechanism) -> _Round:
+    """Everybody's label, released in one place. Nobody abstains: nobody depends on mates."""
+    began, study = time.monotonic(), prepared.study
+    played = central.play(mechanism, study.labels, prepared.clusters, seed=study.seed)
+    return _Round(
+        facts=_CentralFacts(played=played),
+        outcomes={Outcome.REPORTED.value: len(study)},
+        rosters=[],
+        noisy=Noisy(
+            peers=range(len(study)),
+            clusters=played.clusters,
+            features=study.features,
+            labels=played.labels,
+            targets=played.targets,
+        ),
+        seconds={"round": time.monotonic() - began},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CentralFacts:
+    """Made as they are read."""
+
+    played: central.Play
+
+    def __iter__(self) -> Iterator[Fact]:
+        return self.played.facts()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _PopulationFacts:
     """Made as they are read: a million peers are four million facts."""
@@ -502,16 +578,34 @@ class _PopulationFacts:
                 yield Ended(peer=fact.peer, outcome=Outcome.ABSTAINED, reason=Reason.CLUSTER_TOO_SMALL)
 
 
+def _released(prepared: Prepared, release: Release) -> Noisy:
+    labels = prepared.study.labels
+    reported = np.empty(len(labels), dtype=np.int64)
+    for cluster in range(len(prepared.sizes)):
+        members = np.flatnonzero(prepared.clusters == cluster)
+        reported[members] = release(labels[members])
+    return Noisy(
+        peers=list(range(len(labels))), clusters=prepared.clusters, features=prepared.study.features, labels=reported
+    )
+
+
 def _trained(prepared: Prepared, noisy: Noisy) -> float | None:
     """Accuracy of the model trained on the reports; None if there are none."""
     if not len(noisy.labels):
         return None
-    return _measured(prepared, noisy.features, noisy.labels)
+    return _measured(prepared, noisy.features, noisy.labels, noisy.targets)
 
 
-def _measured(prepared: Prepared, features: npt.NDArray[np.float64], labels: npt.NDArray[np.integer[Any]]) -> float:
+def _measured(
+    prepared: Prepared,
+    features: npt.NDArray[np.float64],
+    labels: npt.NDArray[np.integer[Any]],
+    targets: npt.NDArray[np.float64] | None = None,
+) -> float:
     split = prepared.split
     model = prepared.config.learner.model
+    if targets is not None and model == erm.CORRECTED:
+        return erm.accuracy(erm.fit_targets(features, targets), split.test_features, split.test_labels)
     fitted = erm.fit(model, features, labels, label_space=split.label_space, seed=prepared.study.seed)
     return erm.accuracy(fitted, split.test_features, split.test_labels)
 

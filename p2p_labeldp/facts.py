@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from p2p_labeldp.errors import ConfigurationError
+
 Name: TypeAlias = int | str
 
 MAX_ABOUT = 300  # characters; a line of facts stays within what a pipe writes at once
@@ -241,8 +243,15 @@ def encode(fact: Fact) -> bytes:
 
 
 def decode(line: bytes) -> AnyFact:
-    """The inverse of :func:`encode`."""
-    return _decoder.decode(line)
+    """The inverse of :func:`encode`.
+
+    Raises:
+        ConfigurationError: No fact.
+    """
+    try:
+        return _decoder.decode(line)
+    except (ValueError, RecursionError) as exc:  # msgspec's errors are ValueErrors
+        raise ConfigurationError(f"no fact of a run: {exc}", field="facts.jsonl") from exc
 
 
 def transcript(facts: Iterable[Fact]) -> list[bytes]:

@@ -13,6 +13,7 @@ in bulk for all peers:
     DATA                  ordinal 0: train/test split; 1: clustering; 2: learning    yes
     TOPOLOGY              ordinal 0: the graph of first contacts                     no
     ATTACK                ordinal 0: truths and releases an attacker is tried on     no
+    CURATOR               ordinal 0: seeds what one place does to all labels         no
 
 A fifth word of a peer would be its neighbour's first, so asking for it raises.
 
@@ -50,6 +51,7 @@ class Stream(IntEnum):
     DATA = 5
     TOPOLOGY = 6
     ATTACK = 7
+    CURATOR = 8
     LABELS = 1 << 32  # + round
 
 
@@ -185,6 +187,11 @@ class Secret:
 def replay(seed: int, ordinal: int, round_number: int = 0) -> Replay:
     """The coins of one peer of a study."""
     return Replay(seed, ordinal, round_number)
+
+
+def curator(seed: int) -> random.Random:
+    """The coins of a mechanism that sees all labels of a study; ``random.SystemRandom()`` takes its place elsewhere."""
+    return random.Random(word(check_seed(seed), Stream.CURATOR, 0, 0))  # noqa: S311  a study is replayable
 
 
 def secure() -> Secret:

@@ -49,15 +49,16 @@ class ClusterResult(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the cluster."""
     size: int
     """s, members of the roster."""
-    flip_probability: float
-    """Probability that a member's label was flipped before it was told."""
+    flip_probability: float | None
+    """Probability that a member's label was flipped before it was told; null where it depends on the cluster."""
     epsilon: float
     """Upper bound against the learner alone, at ``delta``, whoever of the roster fails to answer; infinite without
     privacy."""
     delta: float
-    """1/s^2."""
+    """1/s^2; 0 of a mechanism in one place."""
     local_epsilon: float
-    """ln((1 - f)/f): against a learner with everybody else on its side, at delta = 0."""
+    """ln((1 - f)/f): against a learner with everybody else on its side, at delta = 0. Infinite where a curator sees
+    the labels."""
 
 
 class ViewResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +66,7 @@ class ViewResult(msgspec.Struct, frozen=True, kw_only=True):
 
     view: str
     """``learner`` (alone), ``learner+1`` (with a mate that follows the protocol and keeps logs), ``learner+all`` (with
-    everyone else), ``mates`` (without the learner)."""
+    everyone else), ``mates`` (without the learner), ``curator`` (who is trusted with the labels)."""
     epsilon: float
     """Upper bound at ``delta``; infinite without privacy."""
     delta: float
@@ -122,6 +123,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of this package, Python and what it computed with."""
     complete: bool = True
     """False if the round was ended before its time; what was reported until then counts."""
+    unverified: bool = False
+    """Whether the data are not the published ones; left out unless they are not."""
     reports: list[ReportedLabel] | None = None
     """By peer; left out unless asked for."""
 
@@ -139,13 +142,16 @@ class Noisy:
         peers: Who reported, shape (m,).
         clusters: Their clusters, shape (m,).
         features: Their features, shape (m, d).
-        labels: The flipped label of some mate of theirs, shape (m,), an index into the label space.
+        labels: The flipped label of some mate of theirs, or their own noisy label, shape (m,), an index into the label
+            space.
+        targets: Soft targets of a corrected loss, shape (m, K); None where the loss is the ordinary one.
     """
 
     peers: Sequence[int | str]
     clusters: npt.NDArray[np.int64]
     features: npt.NDArray[np.float64]
     labels: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.float64] | None = None
 
     def reports(self) -> list[ReportedLabel]:
         """As the result lists them."""
@@ -181,7 +187,7 @@ def from_json(text: str | bytes) -> Result:
     """
     try:
         return msgspec.convert(json.loads(text), Result, strict=False)  # not strict: "inf" is a number
-    except ValueError as exc:  # json's and msgspec's errors are both
+    except (ValueError, RecursionError) as exc:  # json's and msgspec's errors are ValueErrors
         raise ConfigurationError(f"no result of a run: {exc}", field="result.json") from exc
 
 

@@ -36,13 +36,13 @@ from pathlib import Path
 import numpy as np
 
 import p2p_labeldp
-from p2p_labeldp import population
 from p2p_labeldp.accounting import resampling
 from p2p_labeldp.auditing.audit import SHOWN_LABELS, nobody_or_everybody, tally
 from p2p_labeldp.auditing.conformance import conformance
 from p2p_labeldp.auditing.distinguisher import best_event
 from p2p_labeldp.auditing.lower_bound import lower_bound, union_bound_alpha
-from p2p_labeldp.auditing.observed import Array, OnesSample, Rounds
+from p2p_labeldp.auditing.observed import OnesSample
+from p2p_labeldp.engine_source import PopulationSource
 from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
 SEED = 20
@@ -83,36 +83,9 @@ class Cell:
         return self.epsilon_lower >= self.exact_epsilon / 2
 
 
-class Engine:
-    """The population engine as an audit sees it; each call plays another round number, so no coin is used twice."""
-
-    def __init__(self, size: int, flip: float) -> None:
-        self.size, self.flip, self.round_number = size, flip, 0
-
-    def ones(self, *, ones: int, rounds: int) -> Array:
-        labels = (np.arange(self.size) < ones).astype(np.uint8)
-        self.round_number += 1
-        counts = population.count_ones(labels, self.flip, clusters=rounds, seed=SEED, round_number=self.round_number)
-        return np.concatenate([block.astype(np.int16) for block in counts])
-
-    def rounds(self, *, labels: Array) -> Rounds:
-        rows, size = labels.shape
-        self.round_number += 1
-        clusters = np.repeat(np.arange(rows), size)
-        played = population.play(
-            labels.ravel(), clusters, [self.flip] * rows, seed=SEED, round_number=self.round_number
-        )
-        return Rounds(
-            labels=labels,
-            flipped=played.flipped.reshape(rows, size),
-            mates=(played.mates % size).reshape(rows, size),
-            reports=played.reports.reshape(rows, size),
-        )
-
-
 def cells(size: int, flip: float, rounds: int) -> Iterator[Cell]:
     """The row of each delta; both read the same rounds, with events of their own."""
-    engine = Engine(size, flip)
+    engine = PopulationSource(cluster_size=size, flip_probability=flip, seed=SEED, first_round=1)
     events = {
         (rule, delta): best_event(
             cluster_size=size,
@@ -123,8 +96,8 @@ def cells(size: int, flip: float, rounds: int) -> Iterator[Cell]:
         )
         for rule, delta in (("1/s^2", 1 / size**2), ("1/(10 s)", 1 / (10 * size)))
     }
-    samples = [OnesSample(cluster_size=size, ones=k, counts=engine.ones(ones=k, rounds=rounds)) for k in (0, 1)]
-    shown = engine.rounds(labels=nobody_or_everybody(min(rounds, SHOWN_LABELS // size), size))
+    samples = [OnesSample(cluster_size=size, ones=k, counts=engine.draw_ones(ones=k, rounds=rounds)) for k in (0, 1)]
+    shown = engine.draw_rounds(labels=nobody_or_everybody(min(rounds, SHOWN_LABELS // size), size))
     found = conformance(*samples, shown, flip_probability=flip)
     for (rule, delta), event in events.items():
         bound = lower_bound(tally(event, *samples), delta=delta, confidence=CONFIDENCE)

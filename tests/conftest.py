@@ -1,17 +1,37 @@
 """What tests of several packages share."""
 
+import asyncio
+
 import numpy as np
 import pytest
+import tiny_images
+from hypothesis import settings
 
 from p2p_labeldp import topology
 from p2p_labeldp.clustering import Clustering
+from p2p_labeldp.network import loops
 from p2p_labeldp.network.study import Study, Terms
 from p2p_labeldp.protocol.manifest import Deadlines
+
+# How long an example takes says how busy the machine is; counts of examples bound the time of a test.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
+
+ON_BOTH_LOOPS = ("test_http", "test_host", "test_posting")
+
+
+def pytest_asyncio_loop_factories(config, item):
+    """What stands on sockets has to hold on the loop of a process with one peer and on that of one with many."""
+    loops_of_peers = {"one peer": asyncio.new_event_loop, "many peers": loops.busy}
+    if item.module.__name__.rpartition(".")[2] in ON_BOTH_LOOPS:
+        return loops_of_peers
+    return {"one peer": asyncio.new_event_loop}
+
 
 SIZES = (5, 12, 23, 40)  # unequal; the first is the least a cluster may have
 
 
-def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, **terms):
+def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, degree=4, **terms):
     """A study of synthetic peers: one cluster around each of the points (0, 0), (20, 0), ..., ordinals shuffled.
 
     The label is, nine times in ten, whether the second feature is positive.
@@ -36,7 +56,7 @@ def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, **terms)
     }
     if "target_epsilon" in terms:
         values["flip_probability"] = None
-    graph = topology.neighbours("random_regular", len(features), degree=4, seed=topology_seed or seed)
+    graph = topology.neighbours("random_regular", len(features), degree=degree, seed=topology_seed or seed)
     return Study(
         terms=Terms(**{**values, **terms}),
         features=features,
@@ -50,3 +70,13 @@ def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, **terms)
 def study_of():
     """``make_study``."""
     return make_study
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """A data directory with tiny sets in place of MNIST and CIFAR-10; MNIST's files are in it."""
+    tiny_images.install(monkeypatch)
+    monkeypatch.delenv("P2P_LABELDP_DATA", raising=False)
+    directory = tmp_path / "data"
+    tiny_images.write(directory)
+    return directory

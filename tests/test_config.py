@@ -113,6 +113,10 @@ def test_an_unknown_key_fails_and_names_the_nearest(key, meant):
         ("mechanism.flip_probability", ["0", "0.0", "0.5"], ["0.51", "-0.01", "nan", "inf", "false", "1979-05-27"]),
         ("mechanism.target_epsilon", ["0.01", "800"], ["0", "-1", "nan", "inf"]),
         ("mechanism.tolerated_loss", ["0", "0.99"], ["1", "-0.1", "nan"]),
+        ("mechanism.kind", ["resampling", "uniform_rr", "cluster_rr", "none"], ["rr", "true", "null_"]),
+        ("mechanism.floor", ["0.01", "0.5"], ["0", "0.51", "nan", "true"]),
+        ("mechanism.noise_share", ["0.1"], ["0", "1", "nan"]),
+        ("data.verify", ["true", "false"], ["1", "no"]),
         ("exchange.kind", ["permute", "resample"], ["shuffle", "true"]),
         ("exchange.deadlines.join", ["1", "0.5", "none"], ["0", "-1", "inf", "nan", "1" + "0" * 400]),
         ("exchange.deadlines.report", ["3"], ["soon", "9" * 5000, "[" * 5000]),
@@ -193,7 +197,7 @@ def test_overrides_read_toml_values_and_bare_text():
 
 
 def test_wrong_shapes_are_refused():
-    assert complaint({"data": 5}).endswith("a table of name, peers, test_share is allowed")
+    assert complaint({"data": 5}).endswith("a table of name, peers, test_share, verify is allowed")
     assert complaint({}) == "data: missing; it has no default"
     assert complaint({"data": {"peers": 5}}) == "data.name: missing; it has no default"
 

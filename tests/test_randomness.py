@@ -50,3 +50,11 @@ def test_a_deployed_peer_repeats_its_coins_and_binds_each_to_its_purpose():
     assert mate == twin.mate_word(label_id="a", round_id=b"r", roster=b"s")
     assert mate != secret.mate_word(label_id="a", round_id=b"rs", roster=b"")
     assert secret.identity() != randomness.secure().identity()
+
+
+def test_a_curators_coins_follow_from_the_seed_alone():
+    a, b, c = (randomness.curator(seed).randbytes(16) for seed in (1, 1, 2))
+    assert a == b
+    assert a != c
+    with pytest.raises(ConfigurationError, match="seed: "):
+        randomness.curator(-1)

@@ -11,7 +11,10 @@ What to call:
 - ``shuffle``      the same flips permuted, exact, and published bounds
 - ``coalition``    the learner with mates that follow the protocol
 - ``multiclass``   K classes, a certified bound
-- ``composition``  fresh rounds, and other mechanisms, through dp-accounting (the only importer of it)
+- ``composition``  fresh rounds, and other mechanisms, through dp-accounting
+- ``subsampled``   DP-SGD on Poisson batches, through dp-accounting (which nothing but these two imports)
+- ``iteration``    one pass of noisy projected gradient descent, in a random or a fixed order
+- ``gaussian``     the Gaussian mechanism, exact
 - ``theorems``     the paper's statement and approximations, to compare with and never to publish
 
 What they are made of: ``exact`` chooses between ``tables`` (all label counts of a small cluster; ``pools`` has the laws

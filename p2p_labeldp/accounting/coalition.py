@@ -37,13 +37,14 @@ from p2p_labeldp.accounting import exact, multiclass, tables
 from p2p_labeldp.accounting.binomial import LOG_SCALE, Floats, half_width, pmf, pmf_by_share
 from p2p_labeldp.accounting.multiclass import Classes
 from p2p_labeldp.accounting.pools import Pool, laws_within
-from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_flip
 from p2p_labeldp.accounting.scan import Cluster
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
 LEAST_WEIGHT = 1e-13  # counts less likely than this are put on the next larger one, which has the larger delta
 EXACT_WORK = 2e9  # multiplications per epsilon; a second
+MANY_DRAWS = 1000  # beyond it the law of the members hit takes too long
 PRECISION = 1e-6  # relative, of an inverted eps; the upper end is returned
 
 
@@ -73,7 +74,7 @@ class Coalition:
             raise ConfigurationError(
                 f"{self.colluders} given; 0 to {self.cluster_size - 1} are possible", field="colluders"
             )
-        check_flip_probability(self.flip_probability, self.num_classes)
+        object.__setattr__(self, "flip_probability", check_flip(self.flip_probability, self.num_classes))
         check_count(self.rounds, "rounds")
 
     @property
@@ -129,6 +130,8 @@ def epsilon(coalition: Coalition, delta_target: float) -> float:
         return 0.0
     if target == 0 or local == math.inf:
         return _without_flips(coalition, target) if local == math.inf else local
+    if not is_exact(coalition):
+        return _bounded_epsilon(coalition, target, local)
     low, high = 0.0, local
     while high - low > PRECISION * high:
         middle = (low + high) / 2
@@ -138,6 +141,34 @@ def epsilon(coalition: Coalition, delta_target: float) -> float:
             high = middle
         else:
             low = middle
+    return high
+
+
+def _bounded_epsilon(coalition: Coalition, target: float, local: float) -> float:
+    """The least eps of the bound, to 1e-6 of itself, from few of the inversions that take seconds in a large cluster.
+
+    Let g(e) be the eps of the members not hit at the delta that the first term leaves them at e. It falls in e, and e
+    will do if and only if g(e) <= e. So g of an e that won't do is one that will, and g of one that will is no larger
+    than the least: the two ends are found from each other, and halved where that is slow.
+    """
+    pool, reports, charged = _not_hit(coalition)
+    members = coalition.members(pool, reports)
+
+    def needed(point: float) -> float:
+        first = coalition.hit * coalition.members(1, 1).local_delta(point)
+        room = (target - first) / (1 - coalition.hit) - charged
+        if room <= 0:
+            return local
+        return multiclass.epsilon(members, room) if coalition.num_classes > 2 else _inverted(members, room)
+
+    low, high, point, width = 0.0, local, 0.0, math.inf
+    while high - low > PRECISION * high:
+        found = needed(point)
+        at_low = found > point
+        low, high = (point, min(high, found)) if at_low else (max(low, found), point)
+        slow = high - low > 0.5 * width
+        width = high - low
+        point = (low + high) / 2 if slow else high if at_low else low
     return high
 
 
@@ -243,14 +274,35 @@ def _hypergeometric(people: int, drawn: int) -> Floats:
 
 def _unseen_bounded(coalition: Coalition, epsilon: float) -> float:
     """Resampling from the members not hit, u and N at a quantile; query logs or not, this bounds both."""
-    hits = occupancy(coalition.draws, coalition.cluster_size - 1, coalition.honest - 1)
-    beyond = np.append(np.cumsum(hits[::-1])[::-1], 0.0)  # P(at least u)
-    u = max(0, int(np.argmax(beyond <= 1e-12)) - 1)
+    pool, reports, charged = _not_hit(coalition)
+    return _resampled(coalition, pool, reports, epsilon) + charged
+
+
+def _not_hit(coalition: Coalition) -> tuple[int, int, float]:
+    """Members not hit, victim included, and their reports, at a quantile; and what exceeding it adds to delta."""
+    u, exceeded = _most_hit(coalition)
     left = coalition.honest - u
     share = left / coalition.cluster_size  # of all draws: asked neither the coalition nor a member hit
     mean = coalition.reports * share
     reports = min(coalition.reports, math.ceil(mean + half_width(mean * (1 - share), 1e-12)))
-    return _resampled(coalition, left, max(1, reports), epsilon) + float(beyond[u + 1]) + 1e-12
+    return left, max(1, reports), exceeded + 1e-12
+
+
+def _most_hit(coalition: Coalition) -> tuple[int, float]:
+    """A number of honest others that the draws hit, and the probability that they hit more.
+
+    With many draws by Bernstein's inequality, which holds for occupied cells: they are negatively associated (Dubhashi,
+    Ranjan, "Balls and bins", 1998).
+    """
+    cells, marked = coalition.cluster_size - 1, coalition.honest - 1
+    if coalition.draws > MANY_DRAWS:
+        occupied = -math.expm1(coalition.draws * math.log1p(-1 / cells))
+        mean = marked * occupied
+        most = math.ceil(mean + half_width(mean * (1 - occupied), 1e-12))
+        return min(most, marked, coalition.draws), 1e-12
+    beyond = np.append(np.cumsum(occupancy(coalition.draws, cells, marked)[::-1])[::-1], 0.0)  # P(at least u)
+    u = max(0, int(np.argmax(beyond <= 1e-12)) - 1)
+    return u, float(beyond[u + 1])
 
 
 def _resampled(coalition: Coalition, pool: int, reports: int, epsilon: float) -> float:

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2p_labeldp.accounting import scan
-from p2p_labeldp.accounting.binomial import LOG_SCALE, Floats
+from p2p_labeldp.accounting.binomial import LOG_SCALE, Floats, half_width
 from p2p_labeldp.accounting.divergence import Pair
 from p2p_labeldp.accounting.exact import loss_at_delta
-from p2p_labeldp.accounting.ranges import check_count, check_delta
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_flip
 from p2p_labeldp.accounting.scan import Cluster
 from p2p_labeldp.accounting.tails import Mixture, walk
-from p2p_labeldp.errors import UnsupportedComposition
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability
+from p2p_labeldp.errors import ConfigurationError, UnsupportedComposition
+from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 INTERVAL = 1e-4  # of the grid of losses where eps is of order 1; finer in proportion where losses are small
 TAIL = 1e-18
+MAX_LOSS = 3000.0  # of all rounds together: their grid takes a gigabyte
 
 
 def fresh_rounds_epsilon(
@@ -53,11 +54,14 @@ def fresh_rounds_epsilon(
         rounds: R.
         delta: Of all rounds together.
         reports: r of each round; the cluster size if not given.
+
+    Raises:
+        ConfigurationError: An argument out of range, or so many rounds that their losses would not fit in memory.
     """
     cluster = Cluster(
         pool=check_count(cluster_size, "cluster_size"),
         reports=check_count(cluster_size if reports is None else reports, "reports"),
-        flip_probability=check_flip_probability(flip_probability),
+        flip_probability=check_flip(flip_probability),
     )
     count, target = check_count(rounds, "rounds"), check_delta(delta)
     single = loss_at_delta(cluster, target).epsilon
@@ -66,12 +70,20 @@ def fresh_rounds_epsilon(
     basic = count * loss_at_delta(cluster, target / count).epsilon  # at delta/R each: basic composition
     if target < 1e-13 or basic == 0:
         return basic
+    local = local_epsilon(cluster.flip_probability)
+    if count * local > MAX_LOSS:
+        raise ConfigurationError(
+            f"{count} given; 1 to {int(MAX_LOSS / local)} are possible with fresh flips at this probability",
+            field="rounds",
+        )
     interval = min(INTERVAL, INTERVAL * basic)
 
-    def evaluate(low: int, high: int) -> float:
+    def evaluate(low: int, high: int, fine: bool, floor: float) -> tuple[float, int]:
+        if fine:
+            return math.inf, 0  # nothing finer is composed: cut the block
         mixture, exceeded = cluster.block(low, high, TAIL)
         losses = _losses(mixture_pair(mixture), interval)
-        return float(losses.self_compose(count).get_epsilon_for_delta(target - count * exceeded))
+        return float(losses.self_compose(count).get_epsilon_for_delta(target - count * exceeded)), 1
 
     worst = scan.worst_count(cluster.pool, evaluate, lambda best: 1e-4 * best)
     return min(basic, worst.value)
@@ -80,10 +92,26 @@ def fresh_rounds_epsilon(
 def mixture_pair(mixture: Mixture) -> Pair:
     """The laws of T given the victim's true label 0 and 1, for one label count."""
     f = mixture.flip_probability
-    blocks = list(walk(mixture, TAIL))
+    last = _last_count(mixture)
+    blocks, count = [], 0
+    for block in walk(mixture, TAIL):
+        blocks.append(block)
+        count += block.zero.size
+        if count > last:
+            break
     zero = np.concatenate([block.zero for block in blocks]) * math.exp(-2 * LOG_SCALE)
     one = np.concatenate([block.one for block in blocks]) * math.exp(-2 * LOG_SCALE)
-    return Pair(left=(1 - f) * zero + f * one, right=f * zero + (1 - f) * one, omitted=blocks[-1].omitted)
+    return Pair(left=(1 - f) * zero + f * one, right=f * zero + (1 - f) * one, omitted=blocks[-1].omitted + TAIL)
+
+
+def _last_count(mixture: Mixture) -> int:
+    """A T that is exceeded with probability at most ``TAIL``, M being within its window: walking further is in vain."""
+    if mixture.reports is None:
+        return mixture.pool
+    low, law = mixture.others(TAIL)
+    share = min(1.0, (low + law.size) / mixture.pool)  # of ones at most, the victim's among them
+    mean = mixture.reports * share
+    return math.ceil(mean + half_width(mean * (1 - share), TAIL))
 
 
 def loss_distribution(
@@ -110,7 +138,7 @@ def loss_distribution(
             zeros=size - 1 - ones,
             uniform=0,
             reports=check_count(size if reports is None else reports, "reports"),
-            flip_probability=check_flip_probability(flip_probability),
+            flip_probability=check_flip(flip_probability),
         )
     )
     from dp_accounting.pld import privacy_loss_distribution as pld

@@ -20,6 +20,7 @@ ADD, REMOVE = "add", "remove"
 TABLE_WORK = 3e8  # multiplications; up to here, s = 670, tables take well under a tenth of a second
 TABLE_ENTRIES = 5e6  # many rounds of a small cluster
 LEAST_TAIL = 1e-305
+COARSE = 1e-8  # of delta, cut from the laws of blocks, and charged; of those of single counts a tenthousandth of it
 EPSILON_SLACK = 3e-10  # by how much branch and bound may exceed the exact eps
 
 
@@ -56,9 +57,12 @@ def loss_at_epsilon(cluster: Cluster, epsilon: float) -> Loss:
             first, last, value = _attained(by_count * math.exp(-2 * LOG_SCALE))
         elif epsilon < _largest_log_ratio(cluster):
             tail = _tail_for_epsilon(cluster, epsilon)
+            coarse = tail if tail == LEAST_TAIL else 1e4 * tail
             worst = scan.worst_count(
                 p,
-                lambda low, high: _block_delta(cluster, low, high, epsilon, tail),
+                lambda low, high, fine, _: _block_delta(
+                    cluster, low, high, epsilon, tail if low == high else coarse, fine
+                ),
                 lambda best: 1e-8 * best,
             )
             first, last, value = worst.first, worst.last, worst.value
@@ -83,9 +87,12 @@ def loss_at_delta(cluster: Cluster, delta: float) -> Loss:
         if delta < 1e10 * tail:
             first, last, value = p - 1, p - 1, _largest_log_ratio(cluster)  # covers any delta
         else:
+            coarse = max(delta * COARSE, tail)
             worst = scan.worst_count(
                 p,
-                lambda low, high: _block_epsilon(cluster, low, high, delta, tail),
+                lambda low, high, fine, floor: _block_epsilon(
+                    cluster, low, high, delta, tail if low == high else coarse, fine, floor
+                ),
                 lambda best: EPSILON_SLACK,
             )
             first, last, value = worst.first, worst.last, worst.value
@@ -120,21 +127,34 @@ def _loss(epsilon: float, delta: float, pool: int, first: int, last: int) -> Los
     )
 
 
-def _block_epsilon(cluster: Cluster, low: int, high: int, delta: float, tail: float) -> float:
+def _block_epsilon(
+    cluster: Cluster, low: int, high: int, delta: float, tail: float, fine: bool = False, floor: float = 0.0
+) -> tuple[float, int]:
+    """A bound on eps(delta) of a block, and the laws it took."""
+    if fine and floor > 0:
+        block = cluster.cells(low, high, tail)
+        return scan.epsilon_of_cells(block, delta, tail, floor), len(block.cells)
     mixture, exceeded = cluster.block(low, high, tail)
-    return scan.epsilon_of(mixture, delta - exceeded, tail)
+    return scan.epsilon_of(mixture, delta - exceeded, tail), 1
 
 
-def _block_delta(cluster: Cluster, low: int, high: int, epsilon: float, tail: float) -> float:
+def _block_delta(
+    cluster: Cluster, low: int, high: int, epsilon: float, tail: float, fine: bool = False
+) -> tuple[float, int]:
+    """A bound on delta(eps) of a block, and the laws it took."""
+    if fine:
+        block = cluster.cells(low, high, tail)
+        deltas = [probability * scan.delta_of(mixture, epsilon, tail) for probability, mixture in block.cells]
+        return sum(deltas) + block.exceeded, len(deltas)
     mixture, exceeded = cluster.block(low, high, tail)
-    return scan.delta_of(mixture, epsilon, tail) + exceeded
+    return scan.delta_of(mixture, epsilon, tail) + exceeded, 1
 
 
 def _tail_for_epsilon(cluster: Cluster, epsilon: float) -> float:
     """A tail that is nothing beside the delta that will come out; found by trying the two ends."""
     tail = 1e-20
     while True:
-        largest = max(_block_delta(cluster, k, k, epsilon, tail) for k in (0, cluster.pool - 1))
+        largest = max(_block_delta(cluster, k, k, epsilon, tail)[0] for k in (0, cluster.pool - 1))
         if tail == LEAST_TAIL or largest > 1e4 * tail:
             return max(min(tail, largest * 1e-12), LEAST_TAIL)
         tail = max(tail * tail, LEAST_TAIL)

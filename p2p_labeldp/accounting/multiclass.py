@@ -33,11 +33,13 @@ import numpy as np
 
 from p2p_labeldp.accounting.binomial import Floats, half_width, pmf, pmf_by_share, window
 from p2p_labeldp.accounting.divergence import Pair
-from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_flip
 from p2p_labeldp.accounting.tables import MAX_EXPONENT
-from p2p_labeldp.mechanisms.randomized_response import check_classes, check_flip_probability, local_epsilon
+from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.mechanisms.randomized_response import check_classes, local_epsilon
 
 TAIL = 1e-20  # cut from a window, and charged
+MAX_OUTCOMES = 2e7  # of a permutation: eight arrays of them make a gigabyte
 CELL_WORK = 3e9  # multiplications of a whole evaluation, a second or two; beyond it cells widen
 
 
@@ -60,7 +62,7 @@ class Classes:
     def __post_init__(self) -> None:
         check_count(self.cluster_size, "cluster_size")
         check_classes(self.num_classes)
-        check_flip_probability(self.flip_probability, self.num_classes)
+        object.__setattr__(self, "flip_probability", check_flip(self.flip_probability, self.num_classes))
         if self.reports is not None:
             check_count(self.reports, "reports")
 
@@ -109,17 +111,26 @@ def shuffled(classes: Classes) -> Pair:
 
 def clones(others: int, hiding: float, flip: float, mass: float = 1.0) -> Pair:
     """n ~ Bin(others, hiding) tell a fair bit, the victim a bit that is wrong with probability ``flip``; n and the
-    number of ones are seen. Times ``mass``."""
+    number of ones are seen. Times ``mass``.
+
+    Raises:
+        ConfigurationError: So many others that the laws would take more than a gigabyte.
+    """
     mean = others * hiding
     first, last = window(others, mean, mean, mean * (1 - min(1.0, hiding)), TAIL)
+    widest = np.ptp(window(last, last / 2, last / 2, last / 4, TAIL)) + 2
+    if (last - first + 1) * widest > MAX_OUTCOMES:
+        raise ConfigurationError(
+            f"{others + 1} given; so many members can't be compared with a shuffle at this flip", field="cluster_size"
+        )
     weights = pmf(others, min(1.0, hiding), first, last) * mass
     left, right = [], []
     for n, weight in zip(range(first, last + 1), weights, strict=True):
-        ones = pmf(n, 0.5, 0, n) * weight
+        ones = pmf(n, 0.5, *window(n, n / 2, n / 2, n / 4, TAIL)) * weight
         zero, one = np.append(ones, 0.0), np.append(0.0, ones)
         left.append((1 - flip) * zero + flip * one)
         right.append(flip * zero + (1 - flip) * one)
-    return Pair(left=np.concatenate(left), right=np.concatenate(right), omitted=2 * TAIL)
+    return Pair(left=np.concatenate(left), right=np.concatenate(right), omitted=4 * TAIL)
 
 
 def resampled_bound(classes: Classes) -> Pair:

@@ -33,10 +33,10 @@ import numpy as np
 from p2p_labeldp.accounting.binomial import Floats, pmf
 from p2p_labeldp.accounting.exact import local_delta
 from p2p_labeldp.accounting.pools import Pool
-from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_target
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_flip, check_target
 from p2p_labeldp.accounting.tables import ROUNDING, worst_delta
 from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 from p2p_labeldp.mechanisms.resampling import INDEX_BIAS
 
 TAIL = 1e-24  # cut from each window, and charged
@@ -223,7 +223,7 @@ def roster_profile(
         epsilon: At least 0.
         colluders: t, mates that work with the learner and follow the protocol.
     """
-    f, point = check_flip_probability(flip_probability), check_epsilon(epsilon)
+    f, point = check_flip(flip_probability), check_epsilon(epsilon)
     return _roster(size, holding_minimum, colluders).delta(f, point)
 
 
@@ -234,7 +234,7 @@ def roster_fits(
 
     About 10 ms at s = 100, 2 s at s = 1000.
     """
-    f, point = check_flip_probability(flip_probability), check_epsilon(epsilon)
+    f, point = check_flip(flip_probability), check_epsilon(epsilon)
     return _roster(size, holding_minimum, colluders).fits(f, point, check_delta(delta))
 
 
@@ -243,7 +243,7 @@ def roster_epsilon(size: int, holding_minimum: int, flip_probability: float, del
 
     Never above the local epsilon, which holds at every delta.
     """
-    f, target = check_flip_probability(flip_probability), check_delta(delta)
+    f, target = check_flip(flip_probability), check_delta(delta)
     roster = _roster(size, holding_minimum, colluders)
     if roster.fits(f, 0.0, target):
         return 0.0

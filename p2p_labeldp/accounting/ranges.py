@@ -6,6 +6,10 @@ import math
 from numbers import Integral
 
 from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.mechanisms.randomized_response import check_flip_probability
+
+LEAST_FLIP = 1e-300
+"""Below it products of flips lose their digits, and e^eps of the local epsilon nears the end of the doubles."""
 
 
 def check_count(value: int, field: str, least: int = 1) -> int:
@@ -34,3 +38,10 @@ def check_delta(delta: float, field: str = "delta") -> float:
     if isinstance(delta, bool) or not 0 <= delta < 1:
         raise ConfigurationError(f"{delta} given; at least 0 and below 1 is needed", field=field)
     return float(delta)
+
+
+def check_flip(flip_probability: float, num_classes: int = 2) -> float:
+    """0 to (K - 1)/K. What is smaller than can be accounted for counts as no flip, of which every delta and epsilon is
+    larger."""
+    flip = check_flip_probability(flip_probability, num_classes)
+    return flip if flip >= LEAST_FLIP else 0.0

@@ -19,8 +19,8 @@ With A, B the laws of T given that the victim's *flipped* label is 0, 1, the law
 - Never worse than the local guarantee: reports are a function of the flipped labels.
 
 Up to about 670 members all label counts are evaluated (``tables``); beyond, ``scan`` proves the bound it uses for
-those that are not. Results are rounded up: eps by at most 1e-9, and by about 1e-4 of itself where f is so near to 1/2
-(above 0.4) that thousands of counts are alike.
+those that are not. Results are rounded up: eps by at most 1e-9; and by 1e-4 to 5e-4 of itself where f is so near to 1/2
+(above 0.4) that thousands of counts are alike, where ``worst_ones`` is the worst of those that were evaluated.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from p2p_labeldp.accounting.exact import Loss, loss_at_delta, loss_at_epsilon
-from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_flip
 from p2p_labeldp.accounting.scan import Cluster
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability
 
 
 def profile(
@@ -57,7 +56,7 @@ def profile(
 def loss(*, cluster_size: int, flip_probability: float, delta: float, reports: int | None = None) -> Loss:
     """The least eps with delta(eps) <= ``delta`` against the learner, and where it is attained.
 
-    Arguments as in ``profile``; eps is infinite where none will do (f = 0).
+    Arguments as in ``profile``; eps is infinite where none will do (f = 0, as which any f below 1e-300 counts).
     """
     return loss_at_delta(_cluster(cluster_size, flip_probability, reports), check_delta(delta))
 
@@ -72,5 +71,5 @@ def _cluster(cluster_size: int, flip_probability: float, reports: int | None) ->
     return Cluster(
         pool=size,
         reports=size if reports is None else check_count(reports, "reports"),
-        flip_probability=check_flip_probability(flip_probability),
+        flip_probability=check_flip(flip_probability),
     )

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from p2p_labeldp.accounting.exact import Loss, loss_at_delta, loss_at_epsilon
 from p2p_labeldp.accounting.multiclass import clones
-from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_flip
 from p2p_labeldp.accounting.scan import Cluster
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
 
 def profile(*, cluster_size: int, flip_probability: float, epsilons: Sequence[float]) -> list[Loss]:
@@ -41,7 +41,7 @@ def clones_epsilon(*, cluster_size: int, flip_probability: float, delta: float) 
     value.
     """
     size, target = check_count(cluster_size, "cluster_size"), check_delta(delta)
-    local = local_epsilon(check_flip_probability(flip_probability))
+    local = local_epsilon(check_flip(flip_probability))
     if local == math.inf:
         return math.inf
     return min(local, clones(size - 1, math.exp(-local), 1 / (1 + math.exp(local))).epsilon(target))
@@ -54,7 +54,7 @@ def clones_closed_form(*, cluster_size: int, flip_probability: float, delta: flo
     eps0 <= ln(s/(16 ln(2/delta))).
     """
     size, target = check_count(cluster_size, "cluster_size"), check_delta(delta)
-    local = local_epsilon(check_flip_probability(flip_probability))
+    local = local_epsilon(check_flip(flip_probability))
     if target == 0 or local == math.inf or math.exp(local) > size / (16 * math.log(2 / target)):
         return local
     e = math.exp(local)
@@ -66,5 +66,5 @@ def _cluster(cluster_size: int, flip_probability: float) -> Cluster:
     return Cluster(
         pool=check_count(cluster_size, "cluster_size"),
         reports=None,
-        flip_probability=check_flip_probability(flip_probability),
+        flip_probability=check_flip(flip_probability),
     )

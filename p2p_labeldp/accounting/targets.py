@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from p2p_labeldp.accounting import coalition, planning, resampling
 from p2p_labeldp.accounting.coalition import Coalition
-from p2p_labeldp.accounting.ranges import check_count, check_delta, check_target
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_flip, check_target
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
 LEARNER, LOCAL, COALITION = "learner", "local", "coalition"
 
@@ -129,20 +129,23 @@ def least_size(*, flip_probability: float, target_epsilon: float, delta: float |
     Raises:
         ConfigurationError: Not even ``most`` members hold the target.
     """
-    f, target = check_flip_probability(flip_probability), check_target(target_epsilon)
+    f, target = check_flip(flip_probability), check_target(target_epsilon)
     fixed = None if delta is None else check_delta(delta)
 
     def holds(size: int) -> bool:
+        if size == 1 and fixed is None:  # 1/s^2 = 1 says nothing
+            return False
         at = planning.roster_delta(size) if fixed is None else fixed
         return resampling.epsilon(cluster_size=size, flip_probability=f, delta=at) <= target
 
-    high = check_count(most, "most", least=2)
+    high = check_count(most, "most")
+    if local_epsilon(f) <= target:  # whatever the size
+        return 1 if fixed is not None else min(2, high)
     if not holds(high):
         raise ConfigurationError(f"{high} members do not hold eps {target} at this flip", field="flip_probability")
     low = high // 2
-    while low >= 2 and holds(low):
+    while low >= 1 and holds(low):
         low, high = low // 2, low
-    low = max(low, 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from p2p_labeldp.accounting.ranges import check_count, check_delta, check_target
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_flip, check_target
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability
 
 
 def paper_epsilon(*, cluster_size: int, flip_probability: float) -> float:
@@ -16,7 +15,7 @@ def paper_epsilon(*, cluster_size: int, flip_probability: float) -> float:
     with a probability of the order of phi. Constants and logarithms are left out there, so this is an order of
     magnitude; infinite where it would not be below 1, since nothing is stated there.
     """
-    product = check_count(cluster_size, "cluster_size") * check_flip_probability(flip_probability)
+    product = check_count(cluster_size, "cluster_size") * check_flip(flip_probability)
     return 1 / math.sqrt(product) if product > 1 else math.inf
 
 
@@ -26,7 +25,7 @@ def paper_cluster_size(*, epsilon: float, flip_probability: float) -> float:
     Raises:
         ConfigurationError: f = 0, or eps not in (0, 1).
     """
-    target, f = check_target(epsilon, "epsilon"), check_flip_probability(flip_probability)
+    target, f = check_target(epsilon, "epsilon"), check_flip(flip_probability)
     if f == 0 or target >= 1:
         raise ConfigurationError("the statement is for eps below 1 and a flip above 0", field="epsilon")
     return 1 / (f * target**2)
@@ -49,7 +48,7 @@ def gaussian_epsilon(*, cluster_size: int, flip_probability: float, delta: float
     """
     size, f, target = (
         check_count(cluster_size, "cluster_size"),
-        check_flip_probability(flip_probability),
+        check_flip(flip_probability),
         check_delta(delta),
     )
     if f == 0.5:

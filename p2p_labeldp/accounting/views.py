@@ -21,9 +21,9 @@ from p2p_labeldp.accounting.coalition import Coalition
 from p2p_labeldp.accounting.guarantee import Guarantee
 from p2p_labeldp.accounting.multiclass import Classes
 from p2p_labeldp.accounting.planning import RosterPlan, roster_delta, roster_epsilon, roster_fits
-from p2p_labeldp.accounting.ranges import check_count, check_delta
+from p2p_labeldp.accounting.ranges import check_count, check_delta, check_flip
 from p2p_labeldp.errors import ConfigurationError, UnsupportedComposition
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
 RESAMPLE, PERMUTE = "resample", "permute"
 LOCAL_METHOD = "local: randomized response"
@@ -61,7 +61,7 @@ def views(
         UnsupportedComposition: A combination that is not accounted: an error, never a guess.
     """
     size = check_count(cluster_size, "cluster_size")
-    f = check_flip_probability(flip_probability, num_classes)
+    f = check_flip(flip_probability, num_classes)
     if exchange not in (RESAMPLE, PERMUTE):
         raise ConfigurationError(f"{exchange} given; {RESAMPLE} or {PERMUTE} is possible", field="exchange")
     count = check_count(rounds, "rounds")

@@ -141,6 +141,66 @@ def audit(
     )
 
 
+def audit_of_rounds(
+    rounds: Rounds,
+    *,
+    flip_probability: float,
+    delta: float | None = None,
+    confidence: float = CONFIDENCE,
+    ones: int = 0,
+) -> Audit:
+    """Audits rounds that were played already, as the facts of any engine show them, if their true labels are known.
+
+    The bound counts those in which k or k + 1 members hold a one and everybody reported. The event is fixed by their
+    numbers, not by what was reported. The conformance looks at all rounds.
+
+    Args:
+        rounds: With labels and reports.
+        flip_probability: The f that is claimed.
+        delta: 1 / s^2 unless given.
+        confidence: Of the bound.
+        ones: k.
+
+    Raises:
+        ConfigurationError: A number out of range, or no whole round on one of the two data sets.
+    """
+    size = rounds.cluster_size
+    checked.whole("ones", ones, least=0, most=size - 1)
+    delta = default_delta(size) if delta is None else checked.delta(delta)
+    if rounds.labels is None or rounds.reports is None:
+        raise ConfigurationError("none shown; the bound needs them", field="labels and reports")
+    whole = (rounds.reports >= 0).all(axis=1) & (rounds.labels >= 0).all(axis=1)
+    held = np.count_nonzero(rounds.labels == 1, axis=1)
+    told = np.count_nonzero(rounds.reports == 1, axis=1)
+    for k in (ones, ones + 1):
+        if not (whole & (held == k)).any():
+            raise ConfigurationError(f"no round with {k} ones in which all of {size} reported", field="rounds")
+    samples = [OnesSample(cluster_size=size, ones=k, counts=told[whole & (held == k)]) for k in (ones, ones + 1)]
+    event = best_event(
+        cluster_size=size,
+        flip_probability=flip_probability,
+        trials=min(sample.counts.size for sample in samples),
+        delta=delta,
+        alpha=union_bound_alpha(confidence),
+        ones=ones,
+    )
+    return Audit(
+        bound=lower_bound(tally(event, *samples), delta=delta, confidence=confidence),
+        events=(event,),
+        conformance=conformance(rounds, flip_probability=flip_probability),
+        trials=sum(sample.counts.size for sample in samples),
+    )
+
+
+def none_one_or_all(rows: int, cluster_size: int) -> Array:
+    """True labels, shape (rows, cluster_size): in turn nobody, the first member and everybody holds a one: what both
+    the bound and the conformance need, where every round is dear."""
+    labels = np.zeros((rows, cluster_size), dtype=np.uint8)
+    labels[1::3, 0] = 1
+    labels[2::3] = 1
+    return labels
+
+
 def nobody_or_everybody(rows: int, cluster_size: int) -> Array:
     """True labels, shape (rows, cluster_size): all 0 in the first half of the rows, all 1 in the second."""
     labels = np.zeros((rows, cluster_size), dtype=np.uint8)

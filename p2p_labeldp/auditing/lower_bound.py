@@ -94,7 +94,7 @@ class LowerBound:
     def __str__(self) -> str:
         return (
             f"measured: epsilon is at least {self.epsilon_lower:.4g} at delta {self.delta:.3g} "
-            f"(confidence {self.confidence:.6g}; a lower bound, no guarantee)"
+            f"(confidence {self.confidence:.10g}; a lower bound, no guarantee)"
         )
 
 

@@ -22,7 +22,7 @@ Rosters = dict[int, list[Name]]
 
 def rounds_of_facts(
     *runs: Iterable[Fact],
-    labels: Mapping[Name, int] | None = None,
+    labels: Mapping[Name, int] | Sequence[Mapping[Name, int]] | None = None,
     clusters: Mapping[Name, int] | None = None,
     classes: int = 2,
 ) -> list[Rounds]:
@@ -32,15 +32,19 @@ def rounds_of_facts(
 
     Args:
         *runs: The facts of a run, in any order; facts that say nothing of asks, reports and rosters are skipped.
-        labels: True labels by name, the same in every run, if they are known.
+        labels: True labels by name, if they are known: the same in every run, or a mapping for each.
         clusters: Cluster of each peer by name. Without it a roster is the peers whose facts (joined, committed,
             accepted) name its cluster, and a mate belongs where its asker does.
         classes: K.
 
     Raises:
-        ConfigurationError: No asks and no accepted reports in any run, or a mate outside its asker's cluster.
+        ConfigurationError: No asks and no accepted reports in any run, a mate outside its asker's cluster, or labels
+            of fewer or more runs than there are.
     """
-    seen = [_Run(run, clusters) for run in runs]
+    known = [labels] * len(runs) if labels is None or isinstance(labels, Mapping) else labels
+    if len(known) != len(runs):
+        raise ConfigurationError(f"{len(known)} given for {len(runs)} runs", field="labels")
+    seen = [_Run(run, clusters, {} if truth is None else truth) for run, truth in zip(runs, known, strict=True)]
     if not any(run.mates or run.reports for run in seen):
         raise ConfigurationError("no asks and no accepted reports among the facts", field="facts")
     alike = all(run.rosters == seen[0].rosters for run in seen)
@@ -50,7 +54,7 @@ def rounds_of_facts(
             rows.setdefault(len(roster), []).append((run, roster))
     return [
         Rounds(
-            labels=None if labels is None else _column(group, lambda run, name, _: labels.get(name, UNSEEN)),
+            labels=None if labels is None else _column(group, lambda run, name, _: run.labels.get(name, UNSEEN)),
             mates=_column(group, _Run.mate_position),
             reports=_column(group, lambda run, name, _: run.reports.get(name, UNSEEN)),
             clusters=len(group) // len(seen) if alike else 1,
@@ -63,7 +67,8 @@ def rounds_of_facts(
 class _Run:
     """What the facts of one run say, by name."""
 
-    def __init__(self, facts: Iterable[Fact], clusters: Mapping[Name, int] | None) -> None:
+    def __init__(self, facts: Iterable[Fact], clusters: Mapping[Name, int] | None, labels: Mapping[Name, int]) -> None:
+        self.labels = labels
         self.mates: dict[Name, Name] = {}
         self.reports: dict[Name, int] = {}
         cluster: dict[Name, int] = {}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli import reconstruction
+from p2p_labeldp.cli import account_central, reconstruction
 from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
+from p2p_labeldp.cli.answers import state as _state
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ LARGE_CLUSTER_OF_CLASSES = 100
 """Members, times rounds, up to which a coalition's view takes a few seconds."""
 MAX_REPORTS = 10**8
 MAX_SIZE_OF_CLASSES, MAX_REPORTS_OF_CLASSES = 20_000, 200_000
-MAX_FRESH_LOSS = 3000.0
-"""Local epsilon of all rounds together: the grid of losses of their composition takes a gigabyte."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Of the update.")]
@@ -87,6 +85,9 @@ Radius = Annotated[
 MaxRadius = Annotated[float, typer.Option("--max-radius", metavar="R", help="What is larger is clipped to it.")]
 
 app = typer.Typer(name="account", help=HELP, rich_markup_mode=None, add_completion=False)
+app.command("uniform-rr", help=account_central.UNIFORM_RR_HELP)(account_central.uniform_rr)
+app.command("cluster-rr", help=account_central.CLUSTER_RR_HELP)(account_central.cluster_rr)
+app.command("dp-sgd", help=account_central.DP_SGD_HELP)(account_central.dp_sgd)
 
 
 @app.command("resampling", help=RESAMPLING_HELP)
@@ -157,13 +158,9 @@ def _resampling_record(
 def _check_affordable(asked: dict[str, Any]) -> None:
     """Refuses what would take more time or memory than anyone has."""
     from p2p_labeldp.accounting.ranges import check_count
-    from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 
-    size, rounds = asked["cluster_size"], check_count(asked["rounds"], "rounds")
-    local = local_epsilon(asked["flip_probability"], asked["num_classes"])
-    if asked["fresh"] and rounds > 1 and MAX_FRESH_LOSS < rounds * local < math.inf:
-        most = int(MAX_FRESH_LOSS / local)
-        raise ConfigurationError(f"{rounds} given; 1 to {most} are possible with --fresh at this flip", field="rounds")
+    size = asked["cluster_size"]
+    check_count(asked["rounds"], "rounds")
     many = asked["num_classes"] > 2
     if many and size > MAX_SIZE_OF_CLASSES:
         raise ConfigurationError(
@@ -286,12 +283,3 @@ def scalar_rel(epsilon: Level, max_radius: MaxRadius = 1.0, radius: Radius = Non
 
 
 app.command("reconstruction", help=reconstruction.HELP)(reconstruction.command)
-
-
-def _state(record: dict[str, float], as_json: bool) -> None:
-    if as_json:
-        answer(record, as_json=True)
-        return
-    from p2p_labeldp.reports import answers
-
-    answer(record, *answers.stated(record), as_json=False)

@@ -143,3 +143,13 @@ def answer(record: Mapping[str, Any], *tables: RenderableType, as_json: bool) ->
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     for table in tables:
         console.print(table)
+
+
+def state(record: Mapping[str, Any], as_json: bool) -> None:
+    """Prints constants by name."""
+    if as_json:
+        answer(record, as_json=True)
+        return
+    from p2p_labeldp.reports import answers
+
+    answer(record, *answers.stated(record), as_json=False)

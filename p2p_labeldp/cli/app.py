@@ -22,6 +22,7 @@ from p2p_labeldp.cli import (
     account,
     audit,
     configs,
+    data,
     deploy,
     doctor,
     enrol,
@@ -59,6 +60,7 @@ app.command("run", help=run.HELP)(run.command)
 app.command("view", help=view.HELP)(view.command)
 app.command("measure", help=measure.HELP)(measure.command)
 app.command("configs", help=configs.HELP)(configs.command)
+app.add_typer(data.app)
 app.add_typer(account.app)
 app.command("plan", help=plan.HELP)(plan.command)
 app.command("audit", help=audit.HELP)(audit.command)

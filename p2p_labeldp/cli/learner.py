@@ -123,9 +123,9 @@ def command(
             say=lines.say if log_json else say,
             stopping=stopping,
             store=kept,
+            proposal=proposal,
             operator=None if operator is None else parse_place(operator, field="--operator"),
             on_fact=lines.hear if log_json else None,
-            proposal=proposal,
             bind=bind_of(bind),
             tls=tls_of(tls_certificate, tls_key, tls_authority),
         )

@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from p2p_labeldp.errors import ConfigurationError
+
 if TYPE_CHECKING:
-    from p2p_labeldp.measuring import Row
+    from p2p_labeldp.measuring import Question, Row
 
 HELP = """Measure privacy and accuracy over cluster sizes.
 
 For each size: the local epsilon, the paper's order of magnitude, the exact epsilon at delta = 1/size^2 against the
-learner alone and against it with one mate, a trusted shuffler's, a lower bound measured on the population engine,
-whether that engine conforms to its law, and the accuracy of models trained on the configuration's data in clusters of
-that size or more.
+learner alone and against it with one mate, a trusted shuffler's, a lower bound measured on what runs, whether that
+conforms to its law, and the accuracy of models trained on the configuration's data in clusters of that size or more.
+
+What runs is the population engine, where a million rounds take seconds; or real peers (--engine processes, or virtual),
+whose rounds hold as many clusters as make --peers; or a mechanism of your own (--mechanism), which has classes = 2, a
+flip_probability and sample(labels, rng).
 
 DIR gets measure.jsonl, measure.csv, and the figure measure.png, .svg and .pdf. An interrupted command goes on where it
 was: a size that stands in measure.jsonl with the same configuration, seed and trials is not measured again.
@@ -28,6 +33,8 @@ Examples:
 \b
     p2p-labeldp measure breast-cancer --out measured --sizes 8,16,32,64
     p2p-labeldp measure digits --set mechanism.flip_probability=0.1 --jobs 2 --out measured
+    p2p-labeldp measure --engine processes --sizes 8,16 --peers 128 --out real
+    p2p-labeldp measure --mechanism mine.py:Resampling --sizes 8,16 --trials 100000 --out mine
 """
 
 SIZES = "8,16,32,64,128,256,512,1024"
@@ -42,6 +49,7 @@ COLUMNS = {
     "at delta": "mate_delta",
     "local": "local_epsilon",
     "paper ~": "paper_epsilon",
+    "trials": "trials",
     "conforms": "verdict",
     "accuracy": "accuracy",
     "non-private": "accuracy_non_private",
@@ -59,8 +67,23 @@ def command(
     out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where rows, table and figure are kept.")] = ...,  # type: ignore[assignment]
     sizes: Annotated[str, typer.Option("--sizes", metavar="S,S,...", help="Cluster sizes.")] = SIZES,
     trials: Annotated[
-        int, typer.Option("--trials", metavar="N", help="Rounds of a cluster behind each measured bound.")
-    ] = 1_000_000,
+        int | None,
+        typer.Option(
+            "--trials",
+            metavar="N",
+            help="Rounds of a cluster behind each measured bound. Default: 1,000,000; of real peers, one round's.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="population|virtual|processes", help="Who plays the rounds."),
+    ] = "population",
+    peers: Annotated[
+        int | None, typer.Option("--peers", metavar="N", help="Of a round of real peers. Default: 256.")
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option("--mechanism", metavar="FILE.py:NAME", help="Measure this one, or MODULE:NAME.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the study, 0 to 2^64 - 1.")] = 0,
     confidence: Annotated[float, typer.Option("--confidence", help="Of each measured bound.")] = 0.99,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Sizes measured at a time, a process each.")] = 1,
@@ -78,9 +101,20 @@ def command(
 
     from p2p_labeldp.measuring import Question, check, kept, sweep
     from p2p_labeldp.measuring.row import plain
+    from p2p_labeldp.network_source import PEERS
 
-    question = Question(config=chosen, trials=trials, seed=seed, confidence=confidence)
-    check(sizes=wanted, jobs=jobs, dask=dask)
+    if peers is not None and engine == "population":
+        raise ConfigurationError(f"{peers} given; only rounds of real peers have a number of them", field="--peers")
+    question = Question(
+        config=chosen,
+        trials=trials,
+        seed=seed,
+        confidence=confidence,
+        engine=engine,
+        peers=PEERS if peers is None else peers,
+        mechanism=mechanism,
+    )
+    check(question, sizes=wanted, jobs=jobs, dask=dask)
     directory = Path(out)
     with kept.opened(directory) as rows:
         known = sorted(set(wanted) & set(rows.answers(question)))
@@ -94,19 +128,30 @@ def command(
 
         if not quiet:
             again = f", {', '.join(map(str, known))} known already" if known else ""
-            _say(f"sizes: {count}, {trials:,} trials each{again}")
-        found = sweep(question, sizes=wanted, kept=rows, jobs=jobs, dask=dask, on_row=say)
+            _say(f"sizes: {count}, {_played(question, wanted)}{again}")
+
+        def playing(number: int, of: int) -> None:
+            if not quiet:
+                _say(f"round {number} of {of} begins")
+
+        found = sweep(question, sizes=wanted, kept=rows, jobs=jobs, dask=dask, on_row=say, playing=playing)
         _write_csv(found, directory)
         _draw(found, directory)
     if as_json:
         typer.echo(json.dumps({"rows": [plain(row) for row in found]}, allow_nan=False))
     else:
-        typer.echo(_table(found, f"{configuration}, {trials:,} trials, confidence {confidence:g}, seed {seed}"))
+        runs = f"{engine} engine" if mechanism is None else mechanism
+        about = f"{configuration}, {runs}, {_played(question, wanted)}, confidence {confidence:g}, seed {seed}"
+        typer.echo(_table(found, about))
+
+
+def _played(question: Question, sizes: Sequence[int]) -> str:
+    """How many rounds of a cluster: of real peers, as many of small clusters as fill their rounds."""
+    trials = sorted({question.trials_at(size) for size in sizes})
+    return f"{trials[0]:,} trials each" if len(trials) == 1 else f"{trials[0]:,} to {trials[-1]:,} trials"
 
 
 def _parsed(sizes: str) -> list[int]:
-    from p2p_labeldp.errors import ConfigurationError
-
     try:
         return [int(size) for size in sizes.split(",")]
     except ValueError as exc:
@@ -176,8 +221,10 @@ def _draw(rows: Sequence[Row], directory: Path) -> None:
         )
         for row in rows
     ]
+    trials = sorted({row.trials for row in rows})
+    played = f"{trials[0]:,}" if len(trials) == 1 else f"{trials[0]:,} to {trials[-1]:,}"
     title = (
         rf"$\varepsilon$ at $\delta = 1/s^2$ against the learner: measured ({rows[0].confidence:.4g} confidence,"
-        f" {rows[0].trials:,} rounds) and exact"
+        f" {played} rounds) and exact"
     )
     plots.save(plots.bands_against_size(bands, title=title), directory / "measure")

@@ -189,9 +189,8 @@ def take_part(
         operator: Where to answer the operator.
         tls: For both ends.
     """
-    import asyncio
-
     from p2p_labeldp.facts import Ended, Outcome, Reason
+    from p2p_labeldp.network import loops
     from p2p_labeldp.network.operator import operating
     from p2p_labeldp.network.peer_process import run_peers
 
@@ -207,7 +206,7 @@ def take_part(
         async with operating(operator, sink) as (watcher, heard):
             await run_peers(parties, heard, stopped=stopping.event(), watcher=watcher, tls=tls)
 
-    asyncio.run(run())
+    loops.run(run(), parties=len(parties))
     for name in sorted(missing, key=str):
         ended(Ended(peer=name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY))
 
@@ -292,7 +291,7 @@ def read_example(file: str, label_space: LabelSpace, *, label_id: str) -> Exampl
         content = msgspec.json.decode(Path(file).read_bytes(), type=Content)
     except OSError as exc:
         raise ConfigurationError(f"{file!r} can't be read: {exc.strerror}", field="EXAMPLE") from exc
-    except msgspec.DecodeError as exc:
+    except (ValueError, RecursionError) as exc:  # msgspec's errors are ValueErrors
         raise ConfigurationError(
             f'{file!r} is no example; {{"features": [numbers], "label": "class"}} is needed', field="EXAMPLE"
         ) from exc

@@ -21,6 +21,7 @@ Examples:
     p2p-labeldp run breast-cancer
     p2p-labeldp run digits --engine population --seed 7 --json
     p2p-labeldp run --set mechanism.target_epsilon=0.5 --set data.peers=200 --out runs/half
+    p2p-labeldp run digits --engine population --set mechanism.kind=cluster_rr
 """
 
 
@@ -37,6 +38,9 @@ def command(
         typer.Option(
             "--set", metavar="SECTION.KEY=VALUE", help="Replace a value of the configuration; may be repeated."
         ),
+    ] = None,
+    data_dir: Annotated[
+        str | None, typer.Option("--data-dir", metavar="DIR", help="Files of image sets; see `p2p-labeldp data`.")
     ] = None,
     out: Annotated[
         str | None,
@@ -57,7 +61,7 @@ def command(
     experiment.check_engine(engine)
     with results.claimed(out) if out is not None else nullcontext() as directory:
         with nullcontext(None) if quiet else progress.watching(sys.stderr) as watcher:
-            done = experiment.run(chosen, engine=engine, seed=seed, progress=watcher)
+            done = experiment.run(chosen, engine=engine, seed=seed, progress=watcher, data_directory=data_dir)
         if directory is not None:
             directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
     if as_json:

@@ -22,6 +22,7 @@ from p2p_labeldp.config.sections import (
     ExchangeKind,
     Learner,
     Mechanism,
+    MechanismKind,
     ModelName,
     Network,
     Output,
@@ -51,5 +52,6 @@ __all__ = [
     "Output",
     "TopologyKind",
     "ExchangeKind",
+    "MechanismKind",
     "ModelName",
 ]

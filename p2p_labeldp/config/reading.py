@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from p2p_labeldp.config.rules import OneOf
 from p2p_labeldp.config.sections import Config, Section, dotted, fields
 from p2p_labeldp.errors import ConfigurationError
 
@@ -29,7 +30,8 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Config:
         name_or_path: A name without a suffix, such as ``breast-cancer``, or a path (it has a separator or ends in
             ``.toml``).
         overrides: ``section.key=value`` each, applied in order. The value is read as TOML, else as bare text;
-            ``none`` takes the key out, so that its default holds. A flip probability or a target replaces the other.
+            ``none`` takes the key out, so that its default holds, unless it is one of the key's words. A flip
+            probability or a target replaces the other.
 
     Raises:
         ConfigurationError: No such name or file, no TOML, an unknown key, or a value outside its range.
@@ -105,12 +107,24 @@ def _override(tree: dict[str, Any], override: str) -> None:
         if not isinstance(tree, dict):
             raise ConfigurationError("is a single value, not a table of keys", field=".".join(keys[:depth]))
     value = _literal(text)
+    if value is None and _admits(keys, text):  # where "none" is a word like others, it means itself
+        value = text
     if value is None:
         tree.pop(keys[-1], None)
     else:
         tree[keys[-1]] = value
         if name in EXCLUSIVE:
             tree.pop(EXCLUSIVE[name].rpartition(".")[2], None)
+
+
+def _admits(keys: Sequence[str], text: str) -> bool:
+    """Whether ``text`` is one of the words a field may be."""
+    section: type[Section] | None = Config
+    for key in keys[:-1]:
+        field = None if section is None else fields(section).get(key)
+        section = None if field is None else field.section
+    last = None if section is None else fields(section).get(keys[-1])
+    return last is not None and isinstance(last.rule, OneOf) and last.rule.admits(text)
 
 
 def _literal(text: str) -> Any:

@@ -18,6 +18,7 @@ from p2p_labeldp.errors import ConfigurationError
 
 TopologyKind: TypeAlias = Literal["random_regular", "ring", "small_world", "star", "file"]
 ExchangeKind: TypeAlias = Literal["resample", "permute"]
+MechanismKind: TypeAlias = Literal["resampling", "uniform_rr", "cluster_rr", "none"]
 ModelName: TypeAlias = Literal[
     "logistic_regression", "linear_svm", "naive_bayes", "random_forest", "nearest_neighbours"
 ]
@@ -84,7 +85,12 @@ class Data(Section, frozen=True, kw_only=True):
 
     test_share: Annotated[float, Real(above=0, below=1)] = 0.2
     """Share of the rows kept for measuring accuracy, above 0 and below 1. Default 0.2, the usual compromise between a
-    good model and a good measurement. Held-out labels are not protected."""
+    good model and a good measurement. Held-out labels are not protected. Image sets have a published split and don't
+    read it."""
+
+    verify: Annotated[bool, Truth()] = True
+    """Whether files of image sets are refused whose content is not the published one. Default true; with false they
+    are used, and every result says ``unverified``."""
 
 
 class Clusters(Section, frozen=True, kw_only=True):
@@ -131,20 +137,41 @@ class Mechanism(Section, frozen=True, kw_only=True):
 
     PATH: ClassVar[str] = "mechanism"
 
+    kind: Annotated[MechanismKind, OneOf(typing.get_args(MechanismKind))] = "resampling"
+    """``resampling``: flip, then swap among peers, as ``exchange.kind`` says (Algorithm 2 of the paper). On the
+    population engine only: ``uniform_rr`` (every label randomized alone), ``cluster_rr`` (a trusted curator redraws
+    labels from noisy distributions of their clusters, Algorithm 1), ``none`` (labels as they are, to compare with).
+    Default ``resampling``, the one without a trusted party."""
+
     flip_probability: Annotated[float | None, Real(at_least=0, at_most=0.5)] = None
     """Probability that a peer's label is flipped, once, 0 to 0.5, the same in every cluster; 0 is not private, 0.5
     says nothing. Excludes ``target_epsilon``. Default: planned from the target, cluster by cluster."""
 
     target_epsilon: Annotated[float | None, Real(above=0)] = None
-    """Epsilon against the learner alone at delta = 1/size^2 that each cluster's flip is planned for, above 0. Default
-    1.0 where no flip probability is given: the size at which the literature compares."""
+    """Epsilon against the learner alone at delta = 1/size^2 that each cluster's flip is planned for, above 0; of
+    ``uniform_rr`` and ``cluster_rr`` the epsilon of a label at delta = 0. Default 1.0 where no flip probability is
+    given: the size at which the literature compares."""
 
     tolerated_loss: Annotated[float, Real(at_least=0, below=1)] = 0.05
     """Share of a cluster's answers that may be lost before its round is given up, at least 0 and below 1. The flip is
     planned so that the guarantee holds with any such loss. Default 0.05: a few crashed peers; more costs noise."""
 
+    floor: Annotated[float, Real(above=0, at_most=0.5)] = 0.01
+    """Of ``cluster_rr``: tau, the least probability with which a redrawn label is any one class, above 0 and at most
+    1/K. A constant, never read off the labels: that would tell of them. Default 0.01, about the share of strangers in
+    clusters that suit their task; larger redraws more wrongly, smaller keeps fewer labels."""
+
+    noise_share: Annotated[float, Real(above=0, below=1)] = 0.5
+    """Of ``cluster_rr``: share of epsilon spent on the noisy distributions, above 0 and below 1; the rest is for labels
+    that are kept. Default 0.5."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.kind != "resampling" and self.flip_probability is not None:
+            raise ConfigurationError(
+                f"given with mechanism.kind {self.kind!r}; it goes with 'resampling', others have a target_epsilon",
+                field="mechanism.flip_probability",
+            )
         if self.flip_probability is not None and self.target_epsilon is not None:
             raise ConfigurationError(
                 "given together with mechanism.target_epsilon; one of the two is allowed",
@@ -242,7 +269,8 @@ class Learner(Section, frozen=True, kw_only=True):
 
     model: Annotated[ModelName, OneOf(typing.get_args(ModelName))] = "logistic_regression"
     """Classifier, from the table in ``p2p_labeldp.learning.erm``. Default ``logistic_regression``, the model of the
-    paper; the choice costs no privacy, the reports being private already."""
+    paper; the choice costs no privacy, the reports being private already. It alone is fitted with the loss that makes
+    up for ``uniform_rr``; the others learn the noisy labels as they are."""
 
 
 class Output(Section, frozen=True, kw_only=True):

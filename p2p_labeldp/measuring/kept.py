@@ -41,16 +41,17 @@ class Kept:
     def answers(self, question: Question) -> dict[int, Row]:
         """The rows that answer a question, by cluster size."""
         wanted = (
+            *question.measured,
             config_hash(question.config),
             question.seed,
-            question.trials,
             question.confidence,
             p2p_labeldp.__version__,
         )
         return {
             row.cluster_size: row
             for row in self._rows
-            if (row.config_hash, row.seed, row.trials, row.confidence, row.version) == wanted
+            if (row.engine, row.peers, row.mechanism, row.config_hash, row.seed, row.confidence, row.version) == wanted
+            and row.trials == question.trials_at(row.cluster_size)
         }
 
 

@@ -1,31 +1,43 @@
-"""One cluster size: the accountant's numbers, an audit of the population engine, and the accuracy of a study.
+"""One cluster size: the accountant's numbers, an audit of what runs, and the accuracy of a study.
 
-Upper bounds come from ``accounting``, the lower bound from ``auditing``, which knows nothing of it. The audit runs on
-the population engine; the rounds of different sizes toss different coins, since each size has round numbers of its own.
+Upper bounds come from ``accounting``, the lower bound from ``auditing``, which knows nothing of it. What is audited is
+the population engine, real peers (as processes or on the virtual network), or a mechanism of the user's own. The rounds
+of different sizes toss different coins: each size has round numbers, or seeds, of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 import p2p_labeldp
-from p2p_labeldp import datasets, experiment, population, randomness
+from p2p_labeldp import central, datasets, experiment, own_mechanism, randomness
 from p2p_labeldp.accounting import resampling, shuffle, targets, theorems
 from p2p_labeldp.accounting.planning import roster_delta
 from p2p_labeldp.accounting.ranges import check_count
 from p2p_labeldp.accounting.views import PERMUTE, views
-from p2p_labeldp.auditing.audit import Audit, audit
+from p2p_labeldp.auditing.audit import Audit, audit, audit_of_rounds, none_one_or_all
 from p2p_labeldp.auditing.lower_bound import CONFIDENCE
-from p2p_labeldp.auditing.observed import Array, Rounds
+from p2p_labeldp.auditing.mechanism import Source
+from p2p_labeldp.auditing.observed import Array, DrawsOnes, DrawsRounds
 from p2p_labeldp.config import Clusters, Config, Mechanism, config_hash
+from p2p_labeldp.engine_source import PopulationSource
 from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.experiment import check_engine
 from p2p_labeldp.measuring.row import Row
-from p2p_labeldp.mechanisms.randomized_response import local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
+from p2p_labeldp.network_source import PEERS, NetworkSource, unwatched
+from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
 
+POPULATION = "population"
 TRIALS = 1_000_000
+LEAST_TRIALS_OF_PEERS = 3
+"""Clusters of real peers: one each in which nobody, one member and everybody holds a one."""
 ACCURACY_ROUNDS = 5
 """Studies whose accuracy is averaged: seeds s, s + 1, .., each with a split, a clustering and flips of its own."""
 _ROUND_NUMBERS = 1 << 10
@@ -38,80 +50,83 @@ class Question:
 
     Args:
         config: Its data, model, and flip probability or target; its clusters are replaced by those of each size.
-        trials: Rounds of a cluster behind each lower bound.
+        trials: Rounds of a cluster behind each lower bound; if not given, ``TRIALS``, or of real peers as many as one
+            round holds.
         seed: Of the study.
         confidence: Of each lower bound.
         accuracy: Whether studies are run for the accuracy.
+        engine: Who plays the rounds that are audited.
+        peers: In one round of real peers, at most.
+        mechanism: Of the user's own, in place of an engine, as ``own_mechanism`` names it.
 
     Raises:
-        ConfigurationError: A number out of range, or an exchange that is not what is measured.
+        ConfigurationError: A number out of range, or something that is not measured.
     """
 
     config: Config
-    trials: int = TRIALS
+    trials: int | None = None
     seed: int = 0
     confidence: float = CONFIDENCE
     accuracy: bool = True
+    engine: str = POPULATION
+    peers: int = PEERS
+    mechanism: str | None = None
 
     def __post_init__(self) -> None:
+        if self.config.mechanism.kind != central.RESAMPLING:
+            raise ConfigurationError(
+                f"{self.config.mechanism.kind!r} given; 'resampling' is what is measured", field="mechanism.kind"
+            )
         if self.config.exchange.kind == PERMUTE:
             raise ConfigurationError(
                 f"{PERMUTE!r} given; 'resample' is what is measured, the shuffle stands beside it in every row",
                 field="exchange.kind",
             )
-        check_count(self.trials, "--trials", least=2)
+        if self.trials is not None:
+            check_count(self.trials, "--trials", least=2)
+        check_engine(self.engine)
+        if self.mechanism is not None:
+            if self.engine != POPULATION:
+                raise ConfigurationError(
+                    f"{self.engine!r} given; a mechanism of one's own runs by itself", field="--engine"
+                )
+            own_mechanism.load_flipping(self.mechanism, flip_probability=0.25)
+        elif self.engine != POPULATION:
+            self.network(2, 0.25)
         randomness.check_seed(self.seed)
         if isinstance(self.confidence, bool) or not 0 < self.confidence < 1:
             raise ConfigurationError(f"{self.confidence} given; above 0 and below 1 is needed", field="--confidence")
 
-
-class Engine:
-    """The population engine as an audit sees it: each call plays another round number, so no coin is tossed twice.
-
-    Args:
-        cluster_size: s.
-        flip_probability: f.
-        seed: Of the study.
-    """
-
-    def __init__(self, *, cluster_size: int, flip_probability: float, seed: int) -> None:
-        self._size, self._flip, self._seed = cluster_size, flip_probability, seed
-        self._round_number = cluster_size * _ROUND_NUMBERS
-
-    def ones(self, *, ones: int, rounds: int) -> Array:
-        """T of new rounds in which the first ``ones`` members hold a one, shape (rounds,)."""
-        labels = (np.arange(self._size) < ones).astype(np.uint8)
-        self._round_number += 1
-        blocks = population.count_ones(
-            labels, self._flip, clusters=rounds, seed=self._seed, round_number=self._round_number
-        )
-        return np.concatenate([block.astype(np.int32) for block in blocks])
-
-    def rounds(self, *, labels: Array) -> Rounds:
-        """Whole new rounds, one of a cluster for each row of ``labels``."""
-        rows, size = labels.shape
-        self._round_number += 1
-        clusters = np.repeat(np.arange(rows), size)
-        played = population.play(
-            labels.ravel(), clusters, [self._flip] * rows, seed=self._seed, round_number=self._round_number
-        )
-        return Rounds(
-            labels=labels,
-            flipped=played.flipped.reshape(rows, size),
-            mates=(played.mates % size).reshape(rows, size),
-            reports=played.reports.reshape(rows, size),
+    def network(self, size: int, flip: float) -> NetworkSource:
+        """The real peers that are measured."""
+        return NetworkSource(
+            engine=self.engine, cluster_size=size, flip_probability=flip, seed=self.seed, peers=self.peers
         )
 
+    def trials_at(self, size: int) -> int:
+        """Rounds of a cluster of ``size`` that are played; of real peers a multiple of what one round holds."""
+        if self.engine == POPULATION:
+            return TRIALS if self.trials is None else self.trials
+        return self.network(size, 0.25).whole_rounds(max(self.trials or 0, LEAST_TRIALS_OF_PEERS))
 
-def check_size(size: int) -> int:
-    """Returns a cluster size that can be measured: 2 to 10^6.
+    @property
+    def measured(self) -> tuple[str, int | None, str]:
+        """Engine, peers of a round and mechanism, as a row names them."""
+        named = "" if self.mechanism is None else own_mechanism.fingerprint(self.mechanism)
+        return self.engine, (None if self.engine == POPULATION else self.peers), named
 
-    Raises:
-        ConfigurationError: Another one.
-    """
-    if not 2 <= check_count(size, "--sizes") <= 10**6:
-        raise ConfigurationError(f"{size} given; 2 to 1000000 members are possible (1/s^2 is 1 for 1)", field="--sizes")
-    return size
+    def check_size(self, size: int) -> int:
+        """Returns a cluster size that can be measured: 2 to 10^6, among real peers to 10^4.
+
+        Raises:
+            ConfigurationError: Another one.
+        """
+        most = 10**6 if self.engine == POPULATION else MAX_CLUSTER_SIZE
+        if not 2 <= check_count(size, "--sizes") <= most:
+            raise ConfigurationError(
+                f"{size} given; 2 to {most} members are possible (1/s^2 is 1 for 1)", field="--sizes"
+            )
+        return size
 
 
 def planned_flip(config: Config, size: int) -> float:
@@ -126,16 +141,23 @@ def planned_flip(config: Config, size: int) -> float:
     return targets.plan(cluster_size=size, target_epsilon=config.mechanism.target_epsilon).flip_probability
 
 
-def measure(question: Question, size: int) -> Row:
+def measure(question: Question, size: int, playing: Callable[[int, int], None] = unwatched) -> Row:
     """Everything about clusters of ``size``.
+
+    Args:
+        question: What is measured.
+        size: s.
+        playing: Is told of each round of real peers as it begins: its number, and how many there are.
 
     Raises:
         ConfigurationError: A size out of range, or an impossible configuration.
+        TransportError: Processes that could not be started.
     """
-    flip, delta = planned_flip(question.config, check_size(size)), roster_delta(size)
+    flip, delta = claimed_flip(question, question.check_size(size)), roster_delta(size)
     mate = views(cluster_size=size, flip_probability=flip, colluders=(1,))[1]
-    audited = audited_at(size=size, flip=flip, question=question)
+    audited = audited_at(size=size, flip=flip, question=question, playing=playing)
     private, non_private, typical = _accuracy(question, size, flip)
+    engine, peers, mechanism = question.measured
     return Row(
         cluster_size=size,
         flip_probability=flip,
@@ -149,7 +171,11 @@ def measure(question: Question, size: int) -> Row:
         epsilon_lower=audited.bound.epsilon_lower,
         confidence=audited.bound.confidence,
         direction=audited.bound.direction,
-        trials=question.trials,
+        trials=question.trials_at(size),
+        counted=audited.trials,
+        engine=engine,
+        peers=peers,
+        mechanism=mechanism,
         verdict=audited.verdict.value,
         least_p_value=min(audited.conformance.p_values.values()),
         accuracy=private,
@@ -161,17 +187,46 @@ def measure(question: Question, size: int) -> Row:
     )
 
 
-def audited_at(*, size: int, flip: float, question: Question) -> Audit:
-    """The audit of the population engine, at 1/s^2."""
-    engine = Engine(cluster_size=size, flip_probability=flip, seed=question.seed)
-    return audit(
-        engine.ones,
+def claimed_flip(question: Question, size: int) -> float:
+    """The planned flip; of a mechanism of one's own, what it says."""
+    planned = planned_flip(question.config, size)
+    if question.mechanism is None:
+        return planned
+    own = own_mechanism.load_flipping(question.mechanism, flip_probability=planned)
+    return check_flip_probability(own.flip_probability)  # type: ignore[attr-defined]  # it flips
+
+
+def audited_at(*, size: int, flip: float, question: Question, playing: Callable[[int, int], None] = unwatched) -> Audit:
+    """The audit of what is measured, at 1/s^2."""
+    trials = question.trials_at(size)
+    if question.engine != POPULATION:
+        peers = dataclasses.replace(question.network(size, flip), playing=playing)
+        rounds = peers.draw_rounds(labels=none_one_or_all(trials, size))
+        return audit_of_rounds(rounds, flip_probability=flip, confidence=question.confidence)
+    draw_ones, draw_rounds = _sources(question, size, flip)
+    with nullcontext() if question.mechanism is None else own_mechanism.blaming(question.mechanism):
+        return audit(
+            draw_ones,
+            cluster_size=size,
+            flip_probability=flip,
+            trials=trials,
+            draw_rounds=draw_rounds,
+            confidence=question.confidence,
+        )
+
+
+def _sources(question: Question, size: int, flip: float) -> tuple[DrawsOnes, DrawsRounds]:
+    if question.mechanism is not None:
+        own = own_mechanism.load_flipping(question.mechanism, flip_probability=flip)
+        source = Source(mechanism=own, cluster_size=size, rng=np.random.default_rng([question.seed, size]))
+        return source.ones, source.rounds
+    engine = PopulationSource(
         cluster_size=size,
         flip_probability=flip,
-        trials=question.trials,
-        draw_rounds=engine.rounds,
-        confidence=question.confidence,
+        seed=question.seed,
+        first_round=size * _ROUND_NUMBERS + 1,
     )
+    return engine.draw_ones, engine.draw_rounds
 
 
 def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None, float | None, float | None]:
@@ -180,7 +235,11 @@ def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None,
     if not question.accuracy:
         return None, None, None
     split = datasets.load(
-        config.data.name, seed=question.seed, test_share=config.data.test_share, peers=config.data.peers
+        config.data.name,
+        seed=question.seed,
+        test_share=config.data.test_share,
+        peers=config.data.peers,
+        verify=config.data.verify,
     )
     peers = len(split.train_labels)
     if size > peers or size < config.policy.minimum_size:
@@ -192,10 +251,26 @@ def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None,
     )
     private, non_private, sizes = [], [], []
     for offset in range(ACCURACY_ROUNDS):
-        found, members = experiment.accuracy(clustered, seed=(question.seed + offset) % 2**64)
+        seed = (question.seed + offset) % 2**64
+        found, members = experiment.accuracy(clustered, seed=seed, release=_release(question, size, flip, seed))
         assert found.private is not None
         assert found.non_private is not None
         private.append(found.private)
         non_private.append(found.non_private)
         sizes.extend(members)
     return float(np.mean(private)), float(np.mean(non_private)), float(np.median(sizes))
+
+
+def _release(question: Question, size: int, flip: float, seed: int) -> experiment.Release | None:
+    """What a mechanism of the user's own makes of one cluster's labels."""
+    reference = question.mechanism
+    if reference is None:
+        return None
+    own = own_mechanism.load_flipping(reference, flip_probability=flip)
+    rng = np.random.default_rng([seed, size, 1])
+
+    def release(labels: Array) -> Array:
+        with own_mechanism.blaming(reference):
+            return np.asarray(own.sample(labels[None, :].astype(np.int64), rng)[0])
+
+    return release

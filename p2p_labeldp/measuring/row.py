@@ -40,7 +40,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     direction: str
     """Of the test, fixed beforehand: ``add`` or ``remove``."""
     trials: int
-    """Rounds of a cluster behind ``epsilon_lower``, half with a one, half with none."""
+    """Rounds of a cluster that were played for ``epsilon_lower``: half with a one, half with none; among real peers a
+    third each, and in the last third everybody holds a one."""
+    counted: int
+    """Of the trials those that ``epsilon_lower`` counts: with a one or none, and everybody reporting."""
+    engine: str
+    """Who played them: ``population``, ``virtual`` or ``processes``."""
+    peers: int | None
+    """In a round of real peers, at most; null where there are none."""
+    mechanism: str
+    """The user's own that was measured in place of an engine, and the start of its source's SHA-256; or empty."""
     verdict: str
     """Of the conformance: ``pass`` or ``fail``."""
     least_p_value: float
@@ -82,5 +91,5 @@ def from_line(line: str | bytes) -> Row:
     """
     try:
         return msgspec.convert(json.loads(line), Row, strict=False)  # not strict: "inf" is a number
-    except ValueError as exc:  # json's and msgspec's errors are both
+    except (ValueError, RecursionError) as exc:  # json's and msgspec's errors are ValueErrors
         raise ConfigurationError(f"no row of a measurement: {exc}", field="measure.jsonl") from exc

@@ -9,20 +9,26 @@ from typing import Any
 from p2p_labeldp.accounting.ranges import check_count
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.measuring.kept import Kept
-from p2p_labeldp.measuring.one_size import Question, check_size, measure
+from p2p_labeldp.measuring.one_size import Question, measure
 from p2p_labeldp.measuring.row import Row
+from p2p_labeldp.network_source import unwatched
 
 
-def check(*, sizes: Sequence[int], jobs: int = 1, dask: str | None = None) -> list[int]:
+def check(question: Question, *, sizes: Sequence[int], jobs: int = 1, dask: str | None = None) -> list[int]:
     """The sizes of a sweep that is possible: each once, in increasing order.
 
     Raises:
         ConfigurationError: A size or number of jobs out of range, or Dask asked for and not installed.
     """
-    wanted = sorted({check_size(size) for size in sizes})
+    wanted = sorted({question.check_size(size) for size in sizes})
     if not wanted:
         raise ConfigurationError("none given; at least one is needed", field="--sizes")
     check_count(jobs, "--jobs")
+    if question.engine == "processes" and (jobs > 1 or dask is not None):
+        raise ConfigurationError(
+            "one round at a time is possible with --engine processes, whose peers share this machine",
+            field="--jobs" if dask is None else "--dask",
+        )
     if dask is not None:
         _dask_client(dask)
     return wanted
@@ -36,6 +42,7 @@ def sweep(
     jobs: int = 1,
     dask: str | None = None,
     on_row: Callable[[Row], None] = lambda row: None,
+    playing: Callable[[int, int], None] = unwatched,
 ) -> list[Row]:
     """The row of each size, in increasing order; those that are kept are not measured again.
 
@@ -48,23 +55,26 @@ def sweep(
         jobs: Processes of this machine; with 1 everything runs in this one.
         dask: Address of a scheduler whose workers measure instead; its workers need this package.
         on_row: Is told each row, as soon as it is measured and kept.
+        playing: Is told of each round of real peers that this process plays; see ``measure``.
 
     Raises:
         ConfigurationError: A size or number of jobs out of range, or Dask asked for and not installed.
     """
-    wanted = check(sizes=sizes, jobs=jobs, dask=dask)
+    wanted = check(question, sizes=sizes, jobs=jobs, dask=dask)
     known = kept.answers(question)
     missing = [size for size in reversed(wanted) if size not in known]  # the longest first: no straggler at the end
-    for row in _measured(question, missing, jobs, dask):
+    for row in _measured(question, missing, jobs, dask, playing):
         kept.append(row)
         on_row(row)
     answers = kept.answers(question)
     return [answers[size] for size in wanted]
 
 
-def _measured(question: Question, sizes: list[int], jobs: int, dask: str | None) -> Iterable[Row]:
+def _measured(
+    question: Question, sizes: list[int], jobs: int, dask: str | None, playing: Callable[[int, int], None]
+) -> Iterable[Row]:
     if dask is None and min(jobs, len(sizes)) <= 1:
-        yield from (measure(question, size) for size in sizes)
+        yield from (measure(question, size, playing) for size in sizes)
         return
     import joblib
 

@@ -24,7 +24,8 @@ from p2p_labeldp.errors import (
     TransportError,
 )
 from p2p_labeldp.facts import Fact
-from p2p_labeldp.network.http import HttpClient, HttpServer
+from p2p_labeldp.network.http import HttpClient, HttpServer, Rate
+from p2p_labeldp.network.http.server import TOTAL_RATE
 from p2p_labeldp.network.tls import Tls
 from p2p_labeldp.network.transport import Traffic
 from p2p_labeldp.protocol import wire
@@ -51,6 +52,7 @@ class Host:
         sink: Is told every fact that may leave the party.
         store: Makes a fact durable before it returns; also what may never leave.
         max_connections: Of its server.
+        total_rate: Of all requests to its server.
     """
 
     def __init__(
@@ -61,8 +63,9 @@ class Host:
         sink: Sink,
         store: Sink = lambda _fact: None,
         max_connections: int = 512,
+        total_rate: Rate = TOTAL_RATE,
     ) -> None:
-        self.server = HttpServer(key, self._handle, max_connections=max_connections)
+        self.server = HttpServer(key, self._handle, max_connections=max_connections, total_rate=total_rate)
         self._key = key
         self._client = client
         self._sink = sink
@@ -70,6 +73,7 @@ class Host:
         self._machine: Machine | None = None
         self._opening = 0.0
         self._alarm: asyncio.TimerHandle | None = None
+        self._due: float | None = None  # when it rings
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
         self._broken: BaseException | None = None
@@ -184,10 +188,13 @@ class Host:
             raise
         if machine.over:
             self._over.set()
+        due = machine.wake_at()
         if self._alarm is not None:
+            if due == self._due:
+                return
             self._alarm.cancel()
             self._alarm = None
-        due = machine.wake_at()
+        self._due = due
         if due is not None:
             self._alarm = asyncio.get_running_loop().call_at(self._opening + due, self._wake)
 

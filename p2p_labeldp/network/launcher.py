@@ -242,7 +242,7 @@ class _Reader(threading.Thread):
 def _decode_collected(data: bytes) -> Collected:
     try:
         return msgspec.msgpack.decode(data, type=Collected)
-    except msgspec.DecodeError as exc:
+    except (ValueError, RecursionError) as exc:  # msgspec's errors are ValueErrors
         raise TransportError("the learner died; its messages are above") from exc
 
 

@@ -28,9 +28,9 @@ from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
 from p2p_labeldp.errors import ConfigurationError, ProtocolError
 from p2p_labeldp.facts import Fact, Traffic
-from p2p_labeldp.network import lifeline
+from p2p_labeldp.network import lifeline, loops
 from p2p_labeldp.network.host import Host, Sink
-from p2p_labeldp.network.http import HttpClient
+from p2p_labeldp.network.http import HttpClient, Rate
 from p2p_labeldp.network.peer_process import Watcher
 from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
@@ -46,7 +46,9 @@ from p2p_labeldp.protocol.peer import NEWCOMER_PERIODS
 
 CHECK_SECONDS = 0.2  # between two looks whether all reports are in
 LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
+MANY = 1000  # parties that a learner deals with
 MAX_CONNECTIONS = 4096  # its peers come all at once, at the join deadline
+TOTAL_RATE = Rate(per_second=400.0, burst=16_000.0)  # ... and a large cluster has 10,000; the nonces fit their cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ async def serve(
             sink=sink,
             store=store or _keep_nothing,
             max_connections=MAX_CONNECTIONS,
+            total_rate=TOTAL_RATE,
         )
         try:
             bound = await server.listen(bind or host, port, tls=tls)
@@ -286,7 +289,7 @@ def main() -> int:
         keys = Keys(randomness.secure().identity())
         return await serve(_read_terms, keys=keys, host=host, port=port, sink=sink, announce=_announce, stopped=stopped)
 
-    sys.stdout.buffer.write(msgspec.msgpack.encode(asyncio.run(run())))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(loops.run(run(), parties=MANY)))
     sys.stdout.buffer.flush()
     return 0
 

@@ -50,10 +50,30 @@ async def run_peers(
         watcher: Is told of the hosts.
         tls: Serves and calls by TLS, if given.
     """
+    scout = Scout()
     async with HttpClient(tls=None if tls is None else tls.client) as client:
-        await asyncio.gather(*(_run_peer(party, client, sink, stopped, watcher, tls) for party in parties))
+        await asyncio.gather(*(_run_peer(party, client, sink, stopped, scout, watcher, tls) for party in parties))
         sent = client.traffic
         sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))
+
+
+class Scout:
+    """Lets the first who comes go alone, and the others when it is back: with the round's opening, or without.
+
+    So of a thousand peers in a process one asks again and again whether the round is open, and the others ask once.
+    """
+
+    def __init__(self) -> None:
+        self._sent = False
+        self._back = asyncio.Event()
+
+    async def __aenter__(self) -> None:
+        if self._sent:
+            await self._back.wait()
+        self._sent = True
+
+    async def __aexit__(self, *_: object) -> None:
+        self._back.set()
 
 
 def _keep_nothing(_fact: Fact) -> None:
@@ -65,6 +85,7 @@ async def _run_peer(
     client: HttpClient,
     sink: Sink,
     stopped: asyncio.Event | None,
+    scout: Scout,
     watcher: Watcher | None,
     tls: Tls | None,
 ) -> None:
@@ -81,7 +102,8 @@ async def _run_peer(
         sink(Listening(peer=party.name))
         patience = party.patience(time.time(), usual=PATIENCE_SECONDS)
         asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=patience)
-        reply = await _unless(stopped, asking)
+        async with scout:
+            reply = await _unless(stopped, asking)
         if reply is None:
             sink(party.stopped())
             return

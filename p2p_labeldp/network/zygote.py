@@ -29,7 +29,7 @@ from p2p_labeldp import facts, randomness
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Fact
-from p2p_labeldp.network import lifeline, virtual
+from p2p_labeldp.network import lifeline, loops, virtual
 from p2p_labeldp.network.host import Sink
 from p2p_labeldp.network.http import HttpClient, HttpServer
 from p2p_labeldp.network.party import Party, of_study
@@ -143,7 +143,7 @@ def _child(zygote: int, facts_fd: int, batches_fd: int, batch_fd: int) -> None:
             assert len(line) <= select.PIPE_BUF
             os.write(facts_fd, line)
 
-        asyncio.run(_run(specs, sink))
+        loops.run(_run(specs, sink), parties=len(specs))
         status = 0
     except BaseException as exc:
         print(f"peer process: {type(exc).__name__}: {exc}", file=sys.stderr, flush=True)  # noqa: T201  its log

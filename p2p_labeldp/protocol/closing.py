@@ -18,11 +18,12 @@ from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError, RosterMismatch
 from p2p_labeldp.facts import Reason
 from p2p_labeldp.protocol.gossip import Entry, GossipSet
-from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Hash
+from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE, MAX_RECORD_BYTES, Hash
 from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "ready"
+MAX_ELSEWHERE = MAX_CLUSTER_SIZE  # so many that liars can't crowd out the one that proves it
 
 
 class ReadyRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -51,6 +52,7 @@ class Closing:
 
     def __init__(self, *, roster: OpenedRoster, keys: KeyRing) -> None:
         self.records: GossipSet[ReadyRecord] = GossipSet()
+        self.elsewhere: set[bytes] = set()  # who says to be ready for another roster of this round
         self._roster = roster
         self._members = frozenset(roster.members)
         self._keys = keys
@@ -81,6 +83,8 @@ class Closing:
         signed = self._keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
         record = decode_payload(signed.payload, _decoder)
         if record.round_id != self._roster.roster.round_id or record.roster != self._roster.digest:
+            if record.round_id == self._roster.roster.round_id and len(self.elsewhere) < MAX_ELSEWHERE:
+                self.elsewhere.add(signed.peer_id)
             raise RosterMismatch("a ready record of another roster")
         if signed.peer_id not in self._members:
             raise MalformedMessage("a ready record of no member")

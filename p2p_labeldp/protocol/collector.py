@@ -31,11 +31,12 @@ from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.first_contacts import CAPACITY, FirstContacts
-from p2p_labeldp.protocol.gossip import GossipSet, bounded
+from p2p_labeldp.protocol.gossip import MAX_PROOFS, GossipSet, draw_salt
 from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
+    ROUND_START_BYTES,
     AnyMessage,
     Digest,
     GetManifest,
@@ -130,11 +131,10 @@ class Collector(Machine):
         self._planned: set[int] = set()
         self._next_pull: dict[int, float] = {}
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
-        self._heard_ever = 0  # addresses that are, or will be
         self._kept_heard = 0
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
-        self._proofs: dict[int, list[bytes]] = {}  # cluster -> pairs of records that contradict each other
+        self._proofs: dict[int, tuple[bytes, ...]] = {}  # cluster -> pairs of records that contradict each other
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
@@ -218,8 +218,7 @@ class Collector(Machine):
             case GetManifest():
                 if self.state is State.GATHERING and sender not in self._cluster_named:
                     noted = self._contacts.add(Address(sender, message.host, message.port))
-                    if noted and self._heard_ever < CAPACITY:
-                        self._heard_ever += 1
+                    if noted and len(self._heard) < CAPACITY:
                         self._heard.append((sender, message.host, message.port))
                         if self._kept_heard < FIRST_CONTACTS_A_TICK:  # on these few all the others depend
                             self._keep_heard(now)
@@ -249,7 +248,9 @@ class Collector(Machine):
         """Asks a peer what it knows of ``cluster``; of a stranger, whose cluster is unknown, its own record comes back
         whatever is asked. A stranger that does not answer is asked again: it may be its cluster's only contact."""
         known = self._clusters.get(cluster or 0)
-        digest = Digest(self.opened.round_id, Topic.DIRECTORY, cluster or 0, b"" if known is None else known.have(), ())
+        salt = draw_salt(self._rng)
+        have = b"" if known is None else known.have(salt)
+        digest = Digest(self.opened.round_id[:ROUND_START_BYTES], Topic.DIRECTORY, cluster or 0, have, (), salt)
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             if reply is None and cluster is None:
@@ -300,7 +301,9 @@ class Collector(Machine):
         except AuthenticationFailed:
             if known is not None:
                 for one in {named, cluster}:
-                    self._proofs.setdefault(one, []).extend((known.envelope, entry.envelope))
+                    proofs = self._proofs.setdefault(one, ())
+                    if len(proofs) < 2 * MAX_PROOFS:  # they come with every roster
+                        self._proofs[one] = (*proofs, known.envelope, entry.envelope)
             raise
         self._cluster_named[signer] = cluster
         return added
@@ -358,8 +361,7 @@ class Collector(Machine):
                 self.observe(Rejected(peer=self.name, at=now, about=f"cluster {cluster}: {exc}"))
                 continue
             ordinals = tuple(entry.content.ordinal for entry in entries)
-            proofs = bounded(self._proofs.get(cluster, []))
-            signed.append(SignedRoster(cluster, envelope, ordinals, proofs[: len(proofs) // 2 * 2]))
+            signed.append(SignedRoster(cluster, envelope, ordinals, self._proofs.get(cluster, ())))
         self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
         for one in signed:
             self._enter(one)

@@ -1,32 +1,40 @@
 """The directory: the signed records of one's own cluster, and a few contacts in every other.
 
-A newcomer knows a few first contacts (``id@host:port``). Whoever it contacts keeps its record, as a mate's or as a
-contact for its cluster, and gives it the contacts it has for the newcomer's own cluster. Nobody hands out a list of
-peers.
+A newcomer knows a few first contacts (``id@host:port``). Whoever it contacts remembers where it is and names a few
+contacts: of the newcomer's own cluster, and some who may know more. The peers of a cluster look for each other around a
+meeting point, which is a hash; of the contacts that may know more one is the nearest to it by id, so that those who
+walk on meet, and one is any, so that nobody can stand in all ways by a choice of its id. A contact is an address and
+counts for nothing: who answers there proves its id, and its record is verified like any other. Records of other
+clusters never travel, and nobody hands out a list of peers.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError
 from p2p_labeldp.protocol import admission
 from p2p_labeldp.protocol.admission import MAX_ENROLMENT_BYTES
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.gossip import Entry, GossipSet, bounded, short_id, split_ids
-from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Cluster, Hash, Host, Port
+from p2p_labeldp.protocol.gossip import Entry, GossipSet
+from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Cluster, Contact, Digest, Hash, Host, Offer, Place, Port
 from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "peer"
-CONTACTS_ELSEWHERE = 4  # of other clusters, given to a stranger with the rest: where it may ask next
-MATES_FOR_A_STRANGER = 2  # so that a stranger's next asks walk on to peers it did not know, not in a circle
+OWN = 2  # contacts of its own cluster that a stranger is told
+NEAR = 1  # contacts nearest to its meeting point
+FAR = 1  # and of any other; with none, clusters fall into islands that find each other late or never
 CONTACTS_PER_CLUSTER = 8  # enough that one of them is alive; small enough that all clusters together stay small
 MAX_CONTACT_CLUSTERS = 1024
+MAX_ELSEWHERE = 4096  # signers of records of other clusters that are remembered: only liars send any
 
 
 class PeerRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -54,12 +62,34 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 _decoder = msgspec.msgpack.Decoder(PeerRecord)
 
+
+@lru_cache(maxsize=KEPT_VERIFICATIONS)
+def _decoded(payload: bytes) -> PeerRecord:
+    """The content, one for all peers of a process: a function of the bytes, as their verification is."""
+    return decode_payload(payload, _decoder)
+
+
 PeerEntry = Entry[PeerRecord]
 
 
 def address_of(entry: PeerEntry) -> Address:
     """Where the signer of a record can be reached."""
     return Address(entry.signer, entry.content.host, entry.content.port)
+
+
+def address_at(contact: Contact) -> Address:
+    """Where to ask whom others named."""
+    return Address(contact.peer_id, contact.at.host, contact.at.port)
+
+
+def contact_of(entry: PeerEntry) -> Contact:
+    """Whom to tell others to ask."""
+    return Contact(entry.signer, entry.content.cluster, Place(entry.content.host, entry.content.port))
+
+
+def distance(peer_id: bytes, point: bytes) -> int:
+    """Between an id and a meeting point: their exclusive or, of which 64 bits tell any two apart."""
+    return int.from_bytes(peer_id[:8], "big") ^ int.from_bytes(point[:8], "big")
 
 
 def sign_record(record: PeerRecord, keys: KeyRing) -> bytes:
@@ -91,7 +121,7 @@ def open_record(
         MalformedMessage: Of another round, expired, or valid for longer than the round.
     """
     signed = keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
-    record = decode_payload(signed.payload, _decoder)
+    record = _decoded(signed.payload)
     if record.round_id != round_id:
         raise MalformedMessage("a record of another round")
     if not now < record.expires <= expires_by:
@@ -125,18 +155,19 @@ class Directory:
     ) -> None:
         self.cluster = cluster
         self.mates: GossipSet[PeerRecord] = GossipSet()
-        self.contacts: dict[int, dict[bytes, PeerEntry]] = {}
+        self.contacts: dict[int, dict[bytes, Contact]] = {}
         self._clusters = clusters
         self._keys = keys
         self._round_id = round_id
         self._expires_by = expires_by
         self._enrolment_key = enrolment_key
+        self._elsewhere: set[bytes] = set()  # who signed a record of another cluster
 
     def absorb(self, envelopes: tuple[bytes, ...], now: float) -> tuple[int, list[str]]:
-        """Takes in records that somebody sent; returns how many were news for the own cluster, and what was refused."""
+        """Takes in records that somebody sent; returns how many were news, and what was refused."""
         news, refused = 0, []
         for envelope in envelopes:
-            if self.mates.knows(envelope) or self._is_contact(envelope):
+            if self.mates.knows(envelope):
                 continue
             try:
                 entry = open_record(
@@ -147,67 +178,76 @@ class Directory:
                     now=now,
                     enrolment_key=self._enrolment_key,
                 )
-                if entry.content.cluster >= self._clusters:
-                    raise MalformedMessage("a record of a cluster that does not exist")
                 self._check_one_cluster(entry)
-                if entry.content.cluster == self.cluster:
-                    news += self.mates.add(entry)
-                else:
-                    self._add_contact(entry)
+                if entry.content.cluster != self.cluster:
+                    raise MalformedMessage("a record of another cluster")
+                news += self.mates.add(entry)
             except ProtocolError as exc:
                 refused.append(getattr(exc, "detail", "") or str(exc))
         return news, refused
 
     def _check_one_cluster(self, entry: PeerEntry) -> None:
         """A peer is in one cluster for the whole round: who says two is in neither, whatever the sequence numbers."""
-        elsewhere = [c for c, known in self.contacts.items() if entry.signer in known and c != entry.content.cluster]
-        was_mate = entry.signer in self.mates and entry.content.cluster != self.cluster
-        if not elsewhere and not was_mate:
+        signer = entry.signer
+        if entry.content.cluster == self.cluster:
+            contradicts = signer in self._elsewhere
+        else:
+            contradicts = signer in self.mates
+            if len(self._elsewhere) < MAX_ELSEWHERE:
+                self._elsewhere.add(signer)
+        if contradicts:
+            self.mates.strike(signer)
+            raise AuthenticationFailed("records in two clusters")
+
+    def meet(self, peer_id: bytes, cluster: int, at: Place) -> None:
+        """Remembers where a peer of another cluster is, by its own authenticated word.
+
+        The freshest few of a cluster are kept: a new one pushes out the one heard of longest ago. Nobody else's word is
+        taken, so nobody can misdirect those who look for this peer.
+        """
+        if cluster == self.cluster or cluster >= self._clusters:
             return
-        for cluster in elsewhere:
-            del self.contacts[cluster][entry.signer]
-            if not self.contacts[cluster]:
-                del self.contacts[cluster]
-        if was_mate or entry.content.cluster == self.cluster:
-            self.mates.strike(entry.signer)
-        raise AuthenticationFailed("records in two clusters")
-
-    def _is_contact(self, envelope: bytes) -> bool:
-        return any(entry.envelope == envelope for known in self.contacts.values() for entry in known.values())
-
-    def _add_contact(self, entry: PeerEntry) -> None:
-        """Keeps the freshest few contacts of a cluster: a new one pushes out the one heard of longest ago."""
-        known = self.contacts.setdefault(entry.content.cluster, {})
-        if len(self.contacts) > MAX_CONTACT_CLUSTERS:
-            del self.contacts[entry.content.cluster]
-            raise MalformedMessage(f"contacts in more than {MAX_CONTACT_CLUSTERS} clusters")
-        old = known.pop(entry.signer, None)
-        if old is not None and old.content.sequence > entry.content.sequence:
-            entry = old
-        known[entry.signer] = entry
+        if cluster not in self.contacts and len(self.contacts) >= MAX_CONTACT_CLUSTERS:
+            return
+        known = self.contacts.setdefault(cluster, {})
+        known.pop(peer_id, None)
+        known[peer_id] = Contact(peer_id, cluster, at)
         if len(known) > CONTACTS_PER_CLUSTER:
             del known[next(iter(known))]
 
-    def reply(self, cluster: int, have: bytes, own: bytes, rng: random.Random) -> tuple[tuple[bytes, ...], bytes]:
-        """Answers a digest about ``cluster``: what its sender lacks, and the short ids wanted of it.
+    def reply(self, digest: Digest, sender: bytes, rng: random.Random) -> Offer:
+        """Answers a digest: what its sender lacks, and the salted ids of what is wanted of it.
 
-        To a stranger: one's own record, the contacts of the stranger's cluster, and a few others to ask next, of other
-        clusters and of one's own; without these a peer whose first contacts know no mate of its cluster would never
-        find one.
+        A stranger is remembered, and told of contacts of its own cluster and of a few to ask next; without these a peer
+        whose first contacts know no mate of its cluster would never find one.
+
+        Raises:
+            MalformedMessage: The digest is none, or of a cluster that does not exist.
         """
-        if cluster == self.cluster:
-            return self.mates.missing_from(have)
-        theirs = split_ids(have)
-        known = [own, *(entry.envelope for entry in self.contacts.get(cluster, {}).values())]
-        for _ in range(CONTACTS_ELSEWHERE):
-            elsewhere = self.some_contact(rng)
-            if elsewhere is not None and elsewhere.envelope not in known:
-                known.append(elsewhere.envelope)
-        mates = [entry.envelope for entry in self.mates if entry.envelope != own]
-        known += rng.sample(mates, min(MATES_FOR_A_STRANGER, len(mates)))
-        return bounded([envelope for envelope in known if short_id(envelope) not in theirs]), b""
+        if digest.cluster == self.cluster:
+            return self.mates.answer(digest)
+        if digest.cluster >= self._clusters:
+            raise MalformedMessage("a digest of a cluster that does not exist")
+        found = [one for one in self.contacts.get(digest.cluster, {}).values() if one.peer_id != sender]
+        found = rng.sample(found, min(OWN, len(found))) + self._to_ask_next(digest.cluster, sender, rng)
+        if digest.at is not None:
+            self.meet(sender, digest.cluster, digest.at)
+        return Offer((), b"", tuple(found), cluster=self.cluster)
 
-    def some_contact(self, rng: random.Random) -> PeerEntry | None:
+    def _to_ask_next(self, cluster: int, sender: bytes, rng: random.Random) -> list[Contact]:
+        """For somebody who looks for ``cluster``: the nearest known to its meeting point, and some of any."""
+        known = [contact_of(entry) for entry in self.mates]
+        known += [one for c, kept in self.contacts.items() if c != cluster for one in kept.values()]
+        known = [one for one in known if one.peer_id != sender]
+        point = self.meeting_point(cluster)
+        known.sort(key=lambda one: distance(one.peer_id, point))
+        return known[:NEAR] + rng.sample(known[NEAR:], min(FAR, len(known) - len(known[:NEAR])))
+
+    def meeting_point(self, cluster: int) -> bytes:
+        """Around which those of a cluster look for each other: another one in each round."""
+        return hashlib.sha256(self._round_id + cluster.to_bytes(4, "big")).digest()
+
+    def some_contact(self, rng: random.Random) -> Contact | None:
         """A random contact of a random other cluster, if there is any."""
         if not self.contacts:
             return None

@@ -1,31 +1,54 @@
 """How a peer spreads records: whom it gossips with, how often, and what it says.
 
 Each tick opens one or two push-pull exchanges. While everything is news a peer keeps its full pace; each tick without
-news doubles the pause, up to a few periods, and any news restores the pace. So a directory that has converged is nearly
-silent, and a late comer still wakes it.
+news doubles the pause, up to a few periods, and any news restores the pace. A directory that has converged is nearly
+silent, and a late comer still wakes it. A peer without news opens with one hash of its set, and names its records only
+to a mate whose set has another.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 from p2p_labeldp.errors import MalformedMessage
 from p2p_labeldp.facts import Name, Rejected
-from p2p_labeldp.protocol.closing import Closing
-from p2p_labeldp.protocol.directory import Directory, address_of
+from p2p_labeldp.protocol.closing import Closing, ReadyRecord
+from p2p_labeldp.protocol.directory import Directory, PeerRecord, address_at, address_of, contact_of, distance
 from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.gossip import GossipSet, draw_salt
 from p2p_labeldp.protocol.machine import Machine
-from p2p_labeldp.protocol.messages import AnyMessage, Digest, Done, Message, Offer, Push, Refusal, Topic
+from p2p_labeldp.protocol.messages import (
+    ROUND_START_BYTES,
+    AnyMessage,
+    Contact,
+    Contradiction,
+    Digest,
+    Done,
+    GetRoster,
+    Message,
+    Offer,
+    Place,
+    Push,
+    Refusal,
+    RosterReply,
+    Topic,
+)
 
-SLOWEST = 4  # periods between exchanges that keep finding nothing new
+SLOWEST = 3  # periods between exchanges that keep finding nothing new
+MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
+MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
+MEETING_SHARE = 0.75  # the rest are any: who has chosen its id to be near can delay, not prevent
+FOLLOW_UPS = 2  # mates named by strangers that are asked at once, in a tick; more could be a chain without end
 LONELY_STRANGERS = 2  # asked a tick while no mate is known
 FEW_MATES = 4  # below it a stranger is asked beside a mate
-STRANGER_SHARE = 0.4  # of the ticks in which strangers may help
+STRANGER_SHARE = 0.55  # of the ticks in which strangers may help
 TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
 PATIENCE_PERIODS = 3  # for the reply in an exchange: a stopped mate must not hold up the others
 MIN_PATIENCE_SECONDS = 1.0
 MAX_PENDING = 2  # exchanges not yet answered; on a machine or network that is too slow, more would only add to it
+TOLD = 4  # members that each peer tells of a proof, and each of those four; who asks hears of it anyway
 ALARM = "gossip"
 
 
@@ -38,11 +61,14 @@ class Dissemination:
         directory: Peer records.
         own: The peer's own signed record.
         round_id: Messages of other rounds are refused.
+        learner: Its id; it gets the own record whatever it asks about.
         contacts: First contacts.
         enough: Members a cluster has at least; who knows fewer keeps asking strangers.
         period: Seconds between exchanges at full pace.
         rng: Whom to gossip with.
         on_news: Called with ``now`` when records of the own cluster were new.
+        on_roster: Called with a roster that a mate has and ``now``, if the mate says that it has another.
+        on_proof: Called with what somebody says to be a proof against the learner, and ``now``.
     """
 
     def __init__(
@@ -53,11 +79,14 @@ class Dissemination:
         directory: Directory,
         own: bytes,
         round_id: bytes,
+        learner: bytes,
         contacts: tuple[Address, ...],
         enough: int,
         period: float,
         rng: random.Random,
         on_news: Callable[[float], None],
+        on_roster: Callable[[bytes, float], None],
+        on_proof: Callable[[Contradiction, float], None],
     ) -> None:
         self.closing: Closing | None = None  # given once there is a roster
         self.complete_roster = False  # a roster is waiting for records that some mate must have: strangers don't
@@ -67,18 +96,29 @@ class Dissemination:
         self._own = own
         self._me = next(iter(directory.mates)).signer
         self._round_id = round_id
+        self._learner = learner
+        self._place = contact_of(next(iter(directory.mates))).at
         self._first_contacts = frozenset(contacts)
         self._contacts = list(contacts)
+        self._point = directory.meeting_point(directory.cluster)
+        self._meeting: list[Address] = []  # strangers that answered, nearest to the meeting point
+        self._leads: list[Contact] = []  # mates first, then the nearest to the meeting point
+        self._follow_ups = 0
         self._enough = enough
         self._period = period
         self._rng = rng
         self._on_news = on_news
-        self._introduced: set[bytes] = set()  # who has our record
+        self._on_roster = on_roster
+        self._on_proof = on_proof
+        self._proof: Contradiction | None = None
+        self._roster_asked: set[bytes] = set()
+        self._asked: set[bytes] = set()  # who has answered
         self._quiet = 0
         self._pending = 0
 
     def tick_directory(self, now: float) -> None:
         """Opens this tick's exchanges about the directory."""
+        self._follow_ups = FOLLOW_UPS
         if self._pending < MAX_PENDING:
             for to in self._directory_targets():
                 self._open(to, Topic.DIRECTORY, now)
@@ -87,6 +127,7 @@ class Dissemination:
     def tick_closing(self, members: tuple[bytes, ...], now: float) -> None:
         """Opens this tick's exchange about who is ready; at full pace, until everybody is known to be."""
         assert self.closing is not None
+        self._ask_for_roster(now)
         if self.closing.complete:
             return
         others = [member for member in members if member != self._me]
@@ -94,6 +135,31 @@ class Dissemination:
         if entry is not None and self._pending < MAX_PENDING:
             self._open(address_of(entry), Topic.CLOSING, now)
         self._machine.set_alarm(ALARM, now + self._jitter(self._period))
+
+    def _ask_for_roster(self, now: float) -> None:
+        """Asks one a tick of those that say they have another roster to show it."""
+        assert self.closing is not None
+        for signer in sorted(self.closing.elsewhere - self._roster_asked):
+            entry = self._directory.find(signer)
+            self._roster_asked.add(signer)
+            if entry is None:
+                continue
+
+            def shown(reply: AnyMessage | None, _reason: str, now: float) -> None:
+                if isinstance(reply, RosterReply):
+                    self._on_roster(reply.roster, now)
+
+            request = GetRoster(self._round_id, self._directory.cluster)
+            self._machine.send(address_of(entry), request, shown, now, now + self._patience())
+            return
+
+    def spread(self, proof: Contradiction, members: tuple[bytes, ...], now: float) -> None:
+        """Tells a few members of a proof; from now on everybody who asks about the closing gets it, too."""
+        self._proof = proof
+        for member in self._rng.sample(members, min(TOLD, len(members))):
+            entry = self._directory.find(member)
+            if entry is not None and member != self._me:
+                self._machine.send(address_of(entry), proof, lambda *_: None, now, now + self._patience())
 
     def full_pace(self, now: float, *, within: float) -> None:
         """Ticks often enough to be done ``within`` so many seconds, and never less often than before."""
@@ -117,9 +183,8 @@ class Dissemination:
     def _directory_targets(self) -> list[Address]:
         """A mate, or instead a stranger now and then; both as long as hardly any mate is known.
 
-        Strangers are the first contacts in turn, then contacts that other strangers named. When all mates known say
-        the same, or they are fewer than a cluster must have, there may be others that none of them knows: only a
-        stranger can tell.
+        When all mates known say the same, or they are fewer than a cluster must have, there may be others that none of
+        them knows: only a stranger can tell.
         """
         mates = [entry for entry in self._directory.mates if entry.signer != self._me]
         if not mates:
@@ -134,37 +199,53 @@ class Dissemination:
         return [mate]
 
     def _strangers(self, count: int) -> list[Address]:
-        found = []
+        """The first contacts in turn, whom other strangers named, then who should have heard more since, or anybody."""
+        found: list[Address] = []
         for _ in range(count):
-            if self._contacts:
+            if self._leads and (found or not self._contacts):
+                found.append(address_at(self._leads.pop(0)))
+            elif self._contacts:
                 found.append(self._contacts.pop())
+            elif self._meeting and self._rng.random() < MEETING_SHARE:
+                found.append(self._rng.choice(self._meeting))
             elif (stranger := self._directory.some_contact(self._rng)) is not None:
-                found.append(address_of(stranger))
+                found.append(address_at(stranger))
         return found
 
-    def _open(self, to: Address, topic: Topic, now: float) -> None:
-        if topic is Topic.CLOSING:
-            assert self.closing is not None
-            have, records = self.closing.records.have(), self.closing.records.if_small()
-        elif to.peer_id in self._directory.mates:
-            have, records = self._directory.mates.have(), self._directory.mates.if_small()
-        else:
-            have, records = self._directory.mates.have(), () if to.peer_id in self._introduced else (self._own,)
-        digest = Digest(self._round_id, topic, self._directory.cluster, have, records)
+    def _open(self, to: Address, topic: Topic, now: float, *, in_full: bool = False) -> None:
+        """Opens an exchange. ``in_full``: names its records, to a mate whose record is missing or whose set differs."""
+        salt = draw_salt(self._rng)
+        mate = to.peer_id in self._directory.mates
+        known = self._known(topic)
+        assert known is not None  # nobody ticks about a closing before there is a roster
+        have = root = b""
+        records: tuple[bytes, ...] = ()
+        if mate and self._quiet and topic is Topic.DIRECTORY and not in_full:
+            root = known.root(salt)
+        elif mate or in_full or to in self._first_contacts:
+            have, records = known.have(salt), known.if_small() if mate else ()
+        at = None if mate else self._place
+        start, cluster = self._round_id[:ROUND_START_BYTES], self._directory.cluster
+        digest = Digest(start, topic, cluster, have, records, salt, at, root)
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             self._pending -= 1
             if reply is None and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)  # perhaps it has not started yet
+            if isinstance(reply, Contradiction):
+                self._on_proof(reply, now)
             if not isinstance(reply, Offer):
                 return
+            if reply.differs and root:
+                self._open(to, topic, now, in_full=True)
+                return
             if topic is Topic.DIRECTORY:
-                self._introduced.add(to.peer_id)
+                self._heard(to, reply, now)
             self._absorb(topic, reply.records, now)
-            records = self._select(topic, reply.wanted)
+            records = self._select(topic, reply.wanted, salt)
             if records:
                 self._news(now)  # for the other: it will be asked again soon
-                push = Push(self._round_id, topic, records)
+                push = Push(start, topic, records)
                 self._machine.send(to, push, lambda *_: None, now, now + self._patience())
 
         self._pending += 1
@@ -173,13 +254,32 @@ class Dissemination:
     def _patience(self) -> float:
         return max(MIN_PATIENCE_SECONDS, PATIENCE_PERIODS * self._period)
 
-    def _select(self, topic: Topic, wanted: bytes) -> tuple[bytes, ...]:
-        try:
-            if topic is Topic.DIRECTORY:
-                return self._directory.mates.select(wanted)
-            return () if self.closing is None else self.closing.records.select(wanted)
-        except MalformedMessage:
-            return ()
+    def _heard(self, to: Address, reply: Offer, now: float) -> None:
+        """Remembers a stranger that has answered, and follows its advice; of the own cluster at once."""
+        if reply.cluster is not None and to.peer_id not in self._directory.mates:
+            self._directory.meet(to.peer_id, reply.cluster, Place(to.host, to.port))
+            near = sorted({*self._meeting, to}, key=lambda one: distance(one.peer_id, self._point))
+            self._meeting = near[:MEETING]
+        self._asked.add(to.peer_id)
+        ours, mates = self._directory.cluster, self._directory.mates
+        known = {self._me, *self._asked, *(one.peer_id for one in self._leads)}
+        self._leads += [one for one in reply.contacts if not (one.peer_id in known or one.peer_id in mates)]
+        self._leads.sort(key=lambda one: (one.cluster != ours, distance(one.peer_id, self._point)))
+        del self._leads[MAX_LEADS:]
+        if self._leads and self._leads[0].cluster == ours and self._follow_ups and self._pending < MAX_PENDING:
+            self._follow_ups -= 1
+            self._open(address_at(self._leads.pop(0)), Topic.DIRECTORY, now, in_full=True)
+
+    def _known(self, topic: Topic) -> GossipSet[PeerRecord] | GossipSet[ReadyRecord] | None:
+        if topic is Topic.DIRECTORY:
+            return self._directory.mates
+        return None if self.closing is None else self.closing.records
+
+    def _select(self, topic: Topic, wanted: bytes, salt: int) -> tuple[bytes, ...]:
+        known = self._known(topic)
+        with suppress(MalformedMessage):
+            return () if known is None else known.select(wanted, salt)
+        return ()
 
     def _absorb(self, topic: Topic, envelopes: tuple[bytes, ...], now: float) -> None:
         if topic is Topic.DIRECTORY:
@@ -200,23 +300,28 @@ class Dissemination:
         for about in refused:
             self._machine.observe(Rejected(peer=self._name, at=now, about=about))
 
-    def reply_to_digest(self, message: Digest, now: float) -> Message:
+    def reply_to_digest(self, message: Digest, sender: bytes, now: float) -> Message:
         """What the asker lacks, and what is wanted of it."""
-        if message.round_id != self._round_id:
+        if not self._round_id.startswith(message.round_id):
             return Refusal("another_round")
         try:
             self._absorb(message.topic, message.records, now)
             if message.topic is Topic.CLOSING:
+                if self._proof is not None:
+                    return self._proof
                 if self.closing is None or message.cluster != self._directory.cluster:
                     return Refusal("not_closing", retry=True)
-                return Offer(*self.closing.records.missing_from(message.have))
-            return Offer(*self._directory.reply(message.cluster, message.have, self._own, self._rng))
+                return self.closing.records.answer(message)
+            offer = self._directory.reply(message, sender, self._rng)
+            if sender == self._learner and message.cluster != self._directory.cluster:
+                return Offer((self._own,), b"")
+            return offer
         except MalformedMessage:
             return Refusal("malformed")
 
     def reply_to_push(self, message: Push, now: float) -> Message:
         """Takes what was wanted."""
-        if message.round_id != self._round_id:
+        if not self._round_id.startswith(message.round_id):
             return Refusal("another_round")
         self._absorb(message.topic, message.records, now)
         return Done()

@@ -36,7 +36,7 @@ class Exchanging:
     def last_return(self) -> float:
         """Until when a peer that was away can come back: each asker, though it waits for an answer that is lost, asks
         once more before the exchange ends."""
-        return self._peer.deadlines.exchange - self._patience - SLOWEST_AGAIN * self._peer.repeat_seconds
+        return self._peer.deadlines.exchange - self._patience - SLOWEST_AGAIN * self._peer.period
 
     def begin(self, now: float) -> None:
         """The roster is accepted: chooses when to ask."""

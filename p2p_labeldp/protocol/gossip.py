@@ -3,15 +3,22 @@
 One record per signer. A record is verified before it replaces, conflicts or counts. A newer sequence number replaces an
 older one; two records of one sequence with different content are equivocation, and their signer is struck out: neither
 counts, nor does anything it signs later in the round. Names of replaced records are remembered, so that this does not
-depend on the order in which records come in. An exchange opens with short ids (8 bytes of each record's digest), then
-only missing records travel. The set has no states: merging is commutative, associative and idempotent.
+depend on the order in which records come in. The set has no states: merging is commutative, associative and idempotent.
+
+An exchange opens with salted ids, three bytes for each record, then only missing records travel. Two records whose
+salted ids are equal hide one another in this exchange, so each exchange has a salt of its own: (id * salt) mod 2^64,
+of which the highest bits remain, makes any two given ids equal with probability 2^-23 at most if the salt is a random
+odd number (multiply-shift hashing; Dietzfelbinger et al., A reliable randomized algorithm for the closest-pair problem,
+1997, lemma 2.5). Whoever wants to hide somebody else's record would have to know the salt before it makes its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
@@ -20,10 +27,15 @@ from p2p_labeldp.protocol.messages import (
     MAX_EAGER_BYTES,
     MAX_OFFER_BYTES,
     MAX_OFFER_RECORDS,
-    SHORT_ID_BYTES,
+    ROOT_BYTES,
+    SALTED_ID_BYTES,
+    Digest,
+    Offer,
 )
 
 MAX_PROOFS = 64  # of equivocation kept for others; who strikes out more signers in one round has other troubles
+NAME_BYTES = 16  # of a record's digest: even its own signer can't make two records of one name
+KEPT_NAMES = 1 << 16  # of a process: 10,000 packed peers name each other's records again and again
 MAX_OLDER = 16  # replaced records of one signer: restarts within a round; who needs more is struck out
 
 
@@ -46,20 +58,32 @@ class Entry(Generic[Content]):
     content: Content
 
 
+@lru_cache(maxsize=KEPT_NAMES)
 def short_id(envelope: bytes) -> bytes:
-    """Names a record in a digest."""
-    return hashlib.sha256(envelope).digest()[:SHORT_ID_BYTES]
+    """Names a record in a set."""
+    return hashlib.sha256(envelope).digest()[:NAME_BYTES]
+
+
+def draw_salt(rng: random.Random) -> int:
+    """A salt for one exchange. Its draw has to be as unpredictable as the exchange is worth (``Randomness.gossip``)."""
+    return rng.getrandbits(63)
+
+
+def salted_id(name: bytes, salt: int) -> bytes:
+    """Names a record in the exchange that has this salt: the highest bits of (word * odd salt) mod 2^64."""
+    word = int.from_bytes(name[:8], "big") * (2 * salt + 1) & 0xFFFFFFFFFFFFFFFF
+    return (word >> 8 * (8 - SALTED_ID_BYTES)).to_bytes(SALTED_ID_BYTES, "big")
 
 
 def split_ids(ids: bytes) -> set[bytes]:
-    """The short ids in a digest.
+    """The salted ids in a digest.
 
     Raises:
         MalformedMessage: Not a whole number of them.
     """
-    if len(ids) % SHORT_ID_BYTES:
-        raise MalformedMessage("a digest is a whole number of short ids")
-    return {ids[i : i + SHORT_ID_BYTES] for i in range(0, len(ids), SHORT_ID_BYTES)}
+    if len(ids) % SALTED_ID_BYTES:
+        raise MalformedMessage("a digest is a whole number of salted ids")
+    return {ids[i : i + SALTED_ID_BYTES] for i in range(0, len(ids), SALTED_ID_BYTES)}
 
 
 class GossipSet(Generic[Content]):
@@ -76,6 +100,7 @@ class GossipSet(Generic[Content]):
         self._struck: set[bytes] = set()
         self._refused: set[bytes] = set()  # short ids of equivocating or older records: not wanted again
         self._contradicted: dict[bytes, bytes] = {}  # short id of one of two records -> the other
+        self._sorted: bytes | None = None  # all names, until the set changes
         self._capacity = capacity
 
     def __len__(self) -> int:
@@ -106,14 +131,14 @@ class GossipSet(Generic[Content]):
 
         Raises:
             AuthenticationFailed: The record equivocates with one in the set, or its signer was struck out before.
-            MalformedMessage: The set is full.
+            MalformedMessage: The set is full, or the record is older than the one known.
         """
         name = short_id(entry.envelope)
         if entry.signer in self._struck:
             self._refuse(name)
             raise AuthenticationFailed("the signer has equivocated")
         if name in self._by_id and self._by_id[name].signer != entry.signer:
-            raise MalformedMessage("a record whose short id is another signer's")  # 2^64 work against a given one
+            raise MalformedMessage("a record whose name is another signer's")  # 2^128 work against a given one
         known = self.get(entry.signer)
         if known is None:
             if len(self) + len(self._struck) >= self._capacity:
@@ -126,8 +151,9 @@ class GossipSet(Generic[Content]):
             self._older.setdefault(entry.signer, {})[older.content.sequence] = short_id(older.envelope)
             self._refuse(short_id(older.envelope))
             if newer is known:
-                return False
+                raise MalformedMessage("a record older than the one known")
             self._drop(known)
+        self._sorted = None
         self._by_id[name] = entry
         self._by_signer[entry.signer] = name
         return True
@@ -159,35 +185,58 @@ class GossipSet(Generic[Content]):
             self._drop(known)
 
     def _drop(self, entry: Entry[Content]) -> None:
+        self._sorted = None
         del self._by_id[self._by_signer.pop(entry.signer)]
 
     def _refuse(self, name: bytes) -> None:
         if len(self._refused) < 4 * self._capacity:  # beyond, a liar costs a verification each time, nothing more
             self._refused.add(name)
 
-    def have(self) -> bytes:
-        """The short ids of all records, to open an exchange."""
-        return b"".join(self._by_id)
+    def have(self, salt: int) -> bytes:
+        """The salted ids of all records, to open an exchange."""
+        return b"".join([salted_id(name, salt) for name in self._by_id])
+
+    def root(self, salt: int) -> bytes:
+        """A hash of the set, in an exchange that has this salt: two sets with one root are the same."""
+        if self._sorted is None:
+            self._sorted = b"".join(sorted(self._by_id))
+        return hashlib.sha256(salt.to_bytes(8, "big") + self._sorted).digest()[:ROOT_BYTES]
 
     def if_small(self) -> tuple[bytes, ...]:
         """All records, if they are few enough to travel with a digest."""
         envelopes = tuple(entry.envelope for entry in self._by_id.values())
         return envelopes if sum(map(len, envelopes)) <= MAX_EAGER_BYTES else ()
 
-    def missing_from(self, have: bytes) -> tuple[tuple[bytes, ...], bytes]:
-        """Answers a digest: the records its sender lacks (bounded), and the short ids that this set lacks.
+    def answer(self, digest: Digest) -> Offer:
+        """Answers a digest: the records its sender lacks, and the salted ids of what this set lacks.
+
+        Raises:
+            MalformedMessage: The ids are none.
+        """
+        if digest.root:
+            return Offer((), b"", differs=digest.root != self.root(digest.salt))
+        return Offer(*self.missing_from(digest.have, digest.salt))
+
+    def missing_from(self, have: bytes, salt: int) -> tuple[tuple[bytes, ...], bytes]:
+        """Answers a digest: the records its sender lacks (bounded), and the salted ids of what this set lacks.
 
         Who has one of two records that contradict each other gets the other one, and so strikes their signer out too.
         """
         theirs = split_ids(have)
-        lacking = [self._contradicted[name] for name in sorted(theirs & self._contradicted.keys())]
-        lacking += [entry.envelope for name, entry in self._by_id.items() if name not in theirs]
-        wanted = b"".join(sorted(theirs - self._by_id.keys() - self._refused))
-        return bounded(lacking), wanted
+        ours = {name: salted_id(name, salt) for name in self._by_id}
+        lacking = [other for name, other in self._contradicted.items() if salted_id(name, salt) in theirs]
+        lacking += [self._by_id[name].envelope for name, name_there in ours.items() if name_there not in theirs]
+        wanted = theirs.difference(ours.values())
+        if wanted:
+            wanted.difference_update([salted_id(name, salt) for name in self._refused])
+        return bounded(lacking), b"".join(sorted(wanted))
 
-    def select(self, ids: bytes) -> tuple[bytes, ...]:
+    def select(self, ids: bytes, salt: int) -> tuple[bytes, ...]:
         """The records named by ``ids``, as far as they are here (bounded)."""
-        return bounded([self._by_id[name].envelope for name in sorted(split_ids(ids)) if name in self._by_id])
+        wanted = split_ids(ids)
+        if not wanted:
+            return ()
+        return bounded([entry.envelope for name, entry in self._by_id.items() if salted_id(name, salt) in wanted])
 
 
 def bounded(envelopes: list[bytes]) -> tuple[bytes, ...]:

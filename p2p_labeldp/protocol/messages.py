@@ -4,7 +4,8 @@
     GetManifest                 ManifestReply            peer -> learner
     Digest                      Offer                    peer -> peer, learner -> peer
     Push                        Done                     peer -> peer
-    GetRoster                   RosterReply              peer -> learner
+    GetRoster                   RosterReply              peer -> learner, peer -> peer
+    Contradiction               Done                     peer -> peer; also the reply to a digest
     Ask                         Answer                   peer -> peer
     Report                      Receipt                  peer -> learner
     anything                    Refusal                  a rule says no; `retry`: later may help
@@ -23,20 +24,26 @@ import msgspec
 from msgspec import Meta
 
 DIGEST_BYTES = 32
-SHORT_ID_BYTES = 8  # of an envelope, in gossip digests; 64 bits: a cluster never sees a collision by chance
+ROOT_BYTES = 8  # of a salted hash of a whole set: nobody can look for a collision before the salt is drawn
+SALTED_ID_BYTES = 3  # of a record, in one gossip exchange; two of them meet by chance in one of 2^23
+ROUND_START_BYTES = 8  # of the round's id, in gossip: enough to notice a mistake; records say whole what they belong to
 MAX_MESSAGE_BYTES = 1 << 20  # checked before a byte is parsed; a manifest of 100 centroids of 784 features fits
 MAX_ENVELOPE_BYTES = 900_000
 MAX_RECORD_BYTES = 1024  # one gossiped record; a real one has about 230
-MAX_CLUSTER_SIZE = 10_000  # bounds every table of a cluster; its digest (80 kB) fits a message
+MAX_CLUSTER_SIZE = 10_000  # bounds every table of a cluster; its digest (30 kB) fits a message
 MAX_OFFER_BYTES = 256 << 10  # records handed over in one reply; the rest goes in the next exchange
 MAX_OFFER_RECORDS = 2048
-MAX_EAGER_BYTES = 1024  # a set no larger than this travels whole with its digest: a push less
+MAX_EAGER_BYTES = 300  # a set no larger than this (one record, mostly) travels whole with its digest: a push less
+MAX_CONTACTS = 4  # that one reply names: few enough that a liar costs little
 
 Hash = Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
-ShortIds = Annotated[bytes, Meta(max_length=SHORT_ID_BYTES * MAX_CLUSTER_SIZE)]
+RoundStart = Annotated[bytes, Meta(min_length=ROUND_START_BYTES, max_length=DIGEST_BYTES)]
+SaltedIds = Annotated[bytes, Meta(max_length=SALTED_ID_BYTES * MAX_CLUSTER_SIZE)]
+Salt = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]  # the widest that msgspec bounds
 RecordBytes = Annotated[bytes, Meta(max_length=MAX_RECORD_BYTES)]
 Records = Annotated[tuple[RecordBytes, ...], Meta(max_length=MAX_OFFER_RECORDS)]
 Envelope = Annotated[bytes, Meta(max_length=MAX_ENVELOPE_BYTES)]
+RosterEnvelope = Annotated[bytes, Meta(max_length=MAX_ENVELOPE_BYTES // 2)]  # 10,000 ids; two fit a message
 # A name or an address as URLs have it, up to a DNS name's longest text form. What else it has to be is found out by
 # whoever connects; here it is kept out of logs and tables.
 Host = Annotated[str, Meta(min_length=1, max_length=253, pattern=r"\A[a-z0-9_.:-]+\Z")]
@@ -70,30 +77,51 @@ class ManifestReply(Message, frozen=True, tag="manifest"):
     elapsed: Seconds
 
 
-class Digest(Message, frozen=True, tag="digest"):
-    """Opens a push-pull exchange: the short ids of what the sender has about ``cluster``, and a few records at once.
+class Place(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where somebody can be reached."""
 
-    ``records`` holds the sender's own for somebody who may not have it, and the whole set while it is small.
+    host: Host
+    port: Port
+
+
+class Contact(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Whom to ask. Nothing is believed of it: whoever answers there has to prove to be this peer."""
+
+    peer_id: Hash
+    cluster: Cluster
+    at: Place
+
+
+class Digest(Message, frozen=True, tag="digest"):
+    """Opens a push-pull exchange: the salted ids of what the sender has about ``cluster``, and a few records at once.
+
+    ``records`` holds the whole set while it is small, ``at`` the sender's place for a stranger who may tell others.
     """
 
-    round_id: Hash
+    round_id: RoundStart
     topic: Topic
     cluster: Cluster
-    have: ShortIds
+    have: SaltedIds
     records: Records
+    salt: Salt = 0
+    at: Place | None = None
+    root: Annotated[bytes, Meta(max_length=ROOT_BYTES)] = b""
 
 
 class Offer(Message, frozen=True, tag="offer"):
-    """What the sender of the digest lacks, and the short ids of what the other lacks."""
+    """What the sender of the digest lacks, the salted ids of what the other lacks, and whom to ask next."""
 
     records: Records
-    wanted: ShortIds
+    wanted: SaltedIds
+    contacts: Annotated[tuple[Contact, ...], Meta(max_length=MAX_CONTACTS)] = ()
+    differs: bool = False
+    cluster: Cluster | None = None
 
 
 class Push(Message, frozen=True, tag="push"):
     """The records that an offer wanted."""
 
-    round_id: Hash
+    round_id: RoundStart
     topic: Topic
     records: Records
 
@@ -114,6 +142,13 @@ class RosterReply(Message, frozen=True, tag="roster"):
 
     roster: Envelope
     proofs: Records = ()
+
+
+class Contradiction(Message, frozen=True, tag="rosters"):
+    """Proof that the learner signed two rosters for one cluster: both of them."""
+
+    first: RosterEnvelope
+    second: RosterEnvelope
 
 
 class Ask(Message, frozen=True, tag="ask"):
@@ -160,6 +195,7 @@ AnyMessage: TypeAlias = (
     | Done
     | GetRoster
     | RosterReply
+    | Contradiction
     | Ask
     | Answer
     | Report

@@ -15,6 +15,7 @@ from p2p_labeldp.facts import SHORT_ID, Fact, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import admission, dissemination, restoring, roster
 from p2p_labeldp.protocol.closing import Closing
+from p2p_labeldp.protocol.comparing import Comparing
 from p2p_labeldp.protocol.directory import PeerRecord, address_of, sign_record
 from p2p_labeldp.protocol.dissemination import Dissemination
 from p2p_labeldp.protocol.effects import Address
@@ -24,7 +25,18 @@ from p2p_labeldp.protocol.joining import Joining
 from p2p_labeldp.protocol.kept import CommittedTo, JoinedAs
 from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.manifest import OpenedManifest
-from p2p_labeldp.protocol.messages import AnyMessage, Ask, Digest, Message, Push, Refusal, Topic
+from p2p_labeldp.protocol.messages import (
+    AnyMessage,
+    Ask,
+    Contradiction,
+    Digest,
+    Done,
+    GetRoster,
+    Message,
+    Push,
+    Refusal,
+    Topic,
+)
 from p2p_labeldp.protocol.participant import Part, Participant, State
 from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.reporting import GRACE_SECONDS, Reporting
@@ -131,11 +143,14 @@ class Peer(Participant):
             directory=self.directory,
             own=own,
             round_id=opened.round_id,
+            learner=learner.peer_id,
             contacts=self._contacts,
             enough=opened.manifest.minimum_size,
             period=self.period,
             rng=self.rng,
             on_news=self._on_news,
+            on_roster=self._compare_rosters,
+            on_proof=self._take_proof,
         )
         self._started = self._silent = False
         self._moved = False  # since an earlier life in this round
@@ -143,6 +158,7 @@ class Peer(Participant):
         self._joining = Joining(peer=self, gossip=self._gossip, accepted=self._commit)
         self._exchanging = Exchanging(peer=self, gossip=self._gossip, joining=self._joining)
         self._reporting = reporting = Reporting(self)
+        self._comparing = Comparing(peer=self, gossip=self._gossip)
         self._handlers = {
             dissemination.ALARM: self._on_gossip,
             "snapshot": self._joining.on_snapshot,
@@ -226,11 +242,16 @@ class Peer(Participant):
             case _ if self._silent:
                 reply: Message = Refusal("takes_no_part")
             case Digest():
-                reply = self._gossip.reply_to_digest(message, now)
+                reply = self._gossip.reply_to_digest(message, sender, now)
             case Push():
                 reply = self._gossip.reply_to_push(message, now)
             case Ask():
                 reply = self._exchanging.reply(message, sender, now)
+            case GetRoster():
+                reply = self._comparing.show(message)
+            case Contradiction():
+                self._comparing.take_proof(message, now)
+                reply = Done()
             case _:
                 reply = Refusal("not_for_a_peer")
         if isinstance(reply, Refusal) and not reply.retry:
@@ -270,6 +291,12 @@ class Peer(Participant):
         self._joining.on_news(now)
         if self._moved and not self.over:
             self._announce(map(address_of, self.directory.mates), now)
+
+    def _compare_rosters(self, envelope: bytes, now: float) -> None:
+        self._comparing.compare(envelope, now)
+
+    def _take_proof(self, proof: Contradiction, now: float) -> None:
+        self._comparing.take_proof(proof, now)
 
     def _commit(self, accepted: OpenedRoster, now: float) -> None:
         self.go("roster accepted")

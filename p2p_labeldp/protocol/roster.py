@@ -21,6 +21,7 @@ from p2p_labeldp.errors import (
     ClusterTooSmall,
     MalformedMessage,
     PrivacyError,
+    ProtocolError,
     RosterMismatch,
     UnsupportedComposition,
 )
@@ -134,6 +135,22 @@ def reopen(envelope: bytes, *, keys: KeyRing) -> OpenedRoster:
     content = decode_payload(keys.verify(KIND, envelope, max_bytes=MAX_ENVELOPE_BYTES).payload, _decoder)
     members = tuple(content.members[i : i + DIGEST_BYTES] for i in range(0, len(content.members), DIGEST_BYTES))
     return OpenedRoster(envelope=envelope, digest=hashlib.sha256(envelope).digest(), roster=content, members=members)
+
+
+def contradict(first: bytes, second: bytes, *, keys: KeyRing, opened: OpenedManifest, cluster: int) -> bool:
+    """Whether these prove that the learner signed two rosters for one cluster of this round.
+
+    Asks and reports carry the digest of the signed envelope, so two envelopes of one content split a cluster, too; and
+    only the learner can make either.
+    """
+    if first == second:
+        return False
+    try:
+        for envelope in (first, second):
+            open_roster(envelope, keys=keys, opened=opened, cluster=cluster)
+    except ProtocolError:
+        return False
+    return True
 
 
 def check_guarantee(roster: Roster, size: int, opened: OpenedManifest) -> None:

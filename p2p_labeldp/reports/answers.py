@@ -59,12 +59,20 @@ def audited(record: Mapping[str, Any], *, failed: Sequence[str], threshold: floa
     checks = columns("check", "p-value", left=("check",))
     for name, p_value in record["conformance"].items():
         checks.add_row(name, f"{p_value:.3g}")
-    return [paired(facts), Text(), checks]
+    parts: list[RenderableType] = [paired(facts)]
+    if record["conformance"]:
+        parts += [Text(), checks]
+    if "contract" in record:
+        parts += [Text(), paired({name: broken or "holds" for name, broken in record["contract"].items()})]
+    return parts
 
 
 def stated(record: Mapping[str, Any]) -> list[RenderableType]:
-    """Constants by name."""
-    return [paired({name.replace("_", " "): _plain(value) for name, value in record.items()})]
+    """Constants by name; of a group, each with the group's name before its own."""
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        flat |= {f"{name} {key}": part for key, part in value.items()} if isinstance(value, Mapping) else {name: value}
+    return [paired({name.replace("_", " "): _plain(value) for name, value in flat.items()})]
 
 
 def reconstructed(record: Mapping[str, Any]) -> list[RenderableType]:

@@ -16,12 +16,14 @@ from rich.text import Text
 from p2p_labeldp.results import ClusterResult, Result, ViewResult
 
 STUDY = "study: no privacy for these labels"
+UNVERIFIED = "unverified: the data are not the published ones"
 SCOPE = "protects labels, not features"
 VIEWS = {
     "learner": "learner alone",
     "learner+1": "learner with 1 mate",
     "learner+all": "learner with everyone",
     "mates": "mates alone",
+    "curator": "the curator",
 }
 
 
@@ -35,6 +37,8 @@ def render(result: Result, *, title: str) -> RenderableType:
     parts: list[RenderableType] = [Text(title, style="bold")]
     if result.study:
         parts.append(Text(f"{STUDY} (whoever knows seed {result.seed} knows every flip)", style="bold red"))
+    if result.unverified:
+        parts.append(Text(UNVERIFIED, style="bold red"))
     parts += [Text(), _summary(result), Text(), _views(result.views), Text()]
     parts += [Text(SCOPE, style="bold"), _clusters(result.clusters)]
     if any(math.isinf(cluster.epsilon) for cluster in result.clusters):
@@ -75,9 +79,9 @@ def _clusters(clusters: list[ClusterResult]) -> Table:
         table.add_row(
             str(cluster.id),
             str(cluster.size),
-            f"{cluster.flip_probability:.5g}",
+            "-" if cluster.flip_probability is None else f"{cluster.flip_probability:.5g}",
             places_up(cluster.epsilon),
-            digits_up(cluster.delta),
+            "0" if cluster.delta == 0 else digits_up(cluster.delta),
             places_up(cluster.local_epsilon),
         )
     return table

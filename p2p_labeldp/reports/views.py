@@ -116,17 +116,18 @@ def read_run(directory: str | Path) -> tuple[list[Fact], dict[Name, tuple[float,
         with (path / "noisy.csv").open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))[1:]
         accepted = sorted((fact for fact in facts if isinstance(fact, Accepted)), key=lambda fact: fact.peer)
-        if [(str(fact.cluster), str(fact.label)) for fact in accepted] != [(row[-2], row[-1]) for row in rows]:
-            raise ConfigurationError(f"facts and reports in {str(path)!r} are of different runs", field="RUN")
+        same = [(str(fact.cluster), str(fact.label)) for fact in accepted] == [(row[-2], row[-1]) for row in rows]
         features = {
-            fact.peer: tuple(float(value) for value in row[:-2]) for fact, row in zip(accepted, rows, strict=True)
+            fact.peer: tuple(float(value) for value in row[:-2]) for fact, row in zip(accepted, rows, strict=same)
         }
     except OSError as exc:
         raise ConfigurationError(
             f"{str(path)!r} holds no run that was kept: {exc.strerror or exc}", field="RUN"
         ) from exc
-    except (ValueError, IndexError) as exc:  # msgspec's errors too
+    except (ValueError, IndexError, ConfigurationError) as exc:
         raise ConfigurationError(f"{str(path)!r} holds no whole run: {exc}", field="RUN") from exc
+    if not same:
+        raise ConfigurationError(f"facts and reports in {str(path)!r} are of different runs", field="RUN")
     return facts, features
 
 

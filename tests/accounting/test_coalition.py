@@ -104,6 +104,30 @@ def test_everyone_else_colluding_is_nearly_local():
     assert coalition.delta(group, local_epsilon(0.1) + 1e-12) == 0.0
 
 
+@pytest.mark.parametrize(("colluders", "flip_probability"), [(1, 0.1), (3, 0.01), (20, 0.3)])
+def test_the_bound_is_inverted_from_few_evaluations(monkeypatch, colluders, flip_probability):
+    monkeypatch.setattr(coalition, "EXACT_WORK", 0)
+    group = Coalition(cluster_size=60, colluders=colluders, flip_probability=flip_probability)
+    calls = []
+    inverted = coalition._inverted
+    monkeypatch.setattr(coalition, "_inverted", lambda *given: calls.append(given) or inverted(*given))
+    for delta in (0.5 * group.hit, group.hit * (1 - flip_probability) + 1 / 3600):
+        found = coalition.epsilon(group, delta)
+        assert coalition.delta(group, found) <= delta * (1 + 1e-9)
+        assert found == 0 or coalition.delta(group, found * (1 - 1e-5)) > delta
+    assert len(calls) < 60
+
+
+def test_a_crowd_of_colluders_is_bounded_without_its_law(monkeypatch):
+    group = Coalition(cluster_size=400, colluders=150, flip_probability=0.1)
+    by_law = coalition.delta(group, 0.7)
+    monkeypatch.setattr(coalition, "MANY_DRAWS", 0)
+    assert by_law <= coalition.delta(group, 0.7) < by_law * 1.3
+    most, exceeded = coalition._most_hit(group)
+    law = coalition.occupancy(150, 399, 249)
+    assert law[most + 1 :].sum() <= exceeded
+
+
 def test_without_flips_a_delta_above_the_chance_of_being_asked_still_says_something():
     group = Coalition(cluster_size=50, colluders=1, flip_probability=0.0)
     assert coalition.epsilon(group, 0.01) == math.inf

@@ -90,3 +90,22 @@ def test_dp_accounting_is_imported_only_when_asked():
         "print('dp_accounting' in sys.modules)"
     )
     assert run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_more_rounds_than_memory_holds_are_refused():
+    def asked(rounds, flip_probability=1e-12):
+        return composition.fresh_rounds_epsilon(
+            cluster_size=100, flip_probability=flip_probability, rounds=rounds, delta=1e-4
+        )
+
+    with pytest.raises(ConfigurationError, match="rounds: 200 given; 1 to 108 are possible"):
+        asked(200)
+    assert 0 < asked(2, 0.3) < 2 * asked(1, 0.3)
+
+
+def test_the_upper_tail_that_is_not_walked_is_charged():
+    mixture = composition.Mixture(ones=0, zeros=2999, uniform=0, reports=3000, flip_probability=0.05)
+    pair = composition.mixture_pair(mixture)
+    assert pair.left.size < 1500  # of 3001
+    assert -1e-12 <= 1 - pair.left.sum() <= pair.omitted + 1e-12
+    assert -1e-12 <= 1 - pair.right.sum() <= pair.omitted + 1e-12

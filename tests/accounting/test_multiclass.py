@@ -93,3 +93,13 @@ def test_impossible_classes_are_refused():
         Classes(cluster_size=5, num_classes=3, flip_probability=0.7)
     with pytest.raises(ConfigurationError, match="num_classes"):
         Classes(cluster_size=5, num_classes=1, flip_probability=0.1)
+
+
+def test_a_shuffle_too_large_for_memory_is_refused_and_a_window_changes_nothing(monkeypatch):
+    members = Classes(cluster_size=200, num_classes=3, flip_probability=0.3)
+    windowed = [multiclass.shuffled(members).delta(point) for point in (0.0, 0.5, 1.5)]
+    monkeypatch.setattr(multiclass, "TAIL", 0.0)
+    assert windowed == pytest.approx([multiclass.shuffled(members).delta(point) for point in (0.0, 0.5, 1.5)], rel=1e-9)
+    monkeypatch.undo()
+    with pytest.raises(ConfigurationError, match="cluster_size: 1000000 given; so many"):
+        multiclass.shuffled(Classes(cluster_size=10**6, num_classes=3, flip_probability=0.5))

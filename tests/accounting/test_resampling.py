@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from accounting import brute_force
 from accounting.exact_values import ROWS, WORST
+from p2p_labeldp.accounting import planning
 from p2p_labeldp.accounting.pools import Pool
 from p2p_labeldp.accounting.resampling import epsilon, profile
 from p2p_labeldp.accounting.tables import worst_delta
@@ -178,6 +179,16 @@ def test_impossible_arguments_are_refused_by_name(field, arguments):
     assert epsilon(**good) > 0
     with pytest.raises(ConfigurationError, match=field):
         epsilon(**{**good, **arguments})
+
+
+def test_flips_too_small_for_doubles_count_as_none():
+    assert math.isfinite(epsilon(cluster_size=5, flip_probability=1e-300, delta=0.01))
+    for size in (5, 2000):
+        for flip_probability in (1e-301, 5e-324):
+            assert epsilon(cluster_size=size, flip_probability=flip_probability, delta=0.01) == math.inf
+            assert delta_at(size, flip_probability, 5.0) == delta_at(size, 0.0, 5.0)
+    assert planning.roster_epsilon(5, 5, 1e-301, 0.01) == math.inf
+    assert not planning.roster_fits(5, 5, 1e-301, 700.0, 0.01)
 
 
 @pytest.mark.parametrize("point", [-0.1, math.nan, math.inf])

@@ -82,7 +82,12 @@ def test_the_least_size_holds_and_one_less_does_not():
         return resampling.epsilon(cluster_size=size, flip_probability=0.1, delta=1 / size**2)
 
     assert at(size) <= 0.5 < at(size - 1)
-    assert least_size(flip_probability=0.5, target_epsilon=0.1, most=100) <= 2
+    assert least_size(flip_probability=0.5, target_epsilon=0.1, most=100) == 2  # 1/s^2 says nothing of one
+
+
+def test_one_member_is_enough_where_its_own_flip_holds_the_target():
+    assert least_size(flip_probability=0.4, target_epsilon=0.5, delta=1e-6, most=100) == 1  # local: .405
+    assert least_size(flip_probability=0.1, target_epsilon=0.5, delta=1e-6, most=1000) > 1
 
 
 def test_a_target_no_size_holds_is_refused():

@@ -48,14 +48,23 @@ def seconds_to_start(out):
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("signed_before", [False, True], ids=["opened by the learner", "of a manifest"])
-def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, signed_before):
+@pytest.mark.parametrize("kind", ["open", "allowlist", "of a manifest"])
+def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, kind):
+    signed_before = kind == "of a manifest"
     starting = seconds_to_start(tmp_path / "people")
     ids = []
     for i in range(3):
         capsys.readouterr()
         assert main(["keygen", str(tmp_path / f"{i}.key")]) == 0
         ids.append(capsys.readouterr().out.strip())
+    listed, brings = (), [()] * 3
+    if kind == "allowlist":
+        key, enrolments = str(tmp_path / "enrolment.key"), [str(tmp_path / f"{i}.enrolment") for i in range(3)]
+        assert main(["keygen", key]) == 0
+        listed = ("--set", f"policy.enrolment_key={capsys.readouterr().out.strip()}")
+        for peer_id, file in zip(ids, enrolments, strict=True):
+            assert main(["enrol", peer_id, "--key", key, "--out", file]) == 0
+        brings = [("--enrolment", file) for file in enrolments]
     at, *places = free_ports(4)
     phases = PHASES | {"join": PHASES["join"] + 6 * starting} if signed_before else PHASES
     settings = [text for name, value in phases.items() for text in ("--set", f"exchange.deadlines.{name}={value:.0f}")]
@@ -65,7 +74,7 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, signed_bef
         assert main(["keygen", more[1]]) == 0
         assert main(["manifest", "create", "by-hand", "--out", more[3], *more[:2], *settings]) == 0
         assert round_key.exists()
-    serve = ["learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--json", *settings, *more]
+    serve = ["learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--json", *settings, *listed, *more]
     learner = command(*serve, "--out", str(tmp_path / "out"))
     running = [learner]
     try:
@@ -76,6 +85,7 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, signed_bef
                     *("peer", str(tmp_path / "people" / f"{i}.json"), "--key", str(tmp_path / f"{i}.key")),
                     *("--classes", CLASSES, "--listen", f"127.0.0.1:{places[i]}", "--learner", address, "--json"),
                     *(("--contact", f"{ids[0]}@127.0.0.1:{places[0]}") if i else ()),
+                    *brings[i],
                 )
             )
         ended = [json.loads(peer.communicate(timeout=60)[0]) for peer in running[1:]]
@@ -119,7 +129,7 @@ def signed(tmp_path, capsys):
         ({"--key": "other.key"}, "--manifest: not one that this learner signed"),
         ({"--manifest": "nothing"}, "can't be read"),
         ({"--set": "mechanism.target_epsilon=0.5"}, "--manifest: target_epsilon not as configured"),
-        ({"later": 58.0}, "--manifest: created 58 s ago; peers join within 58 s"),
+        ({"later": 58.0}, "s ago; peers join within 58 s"),
         ({"later": -31.0}, "--manifest: created -31 s ago"),
         ({"round-key": "00" * 32}, "--manifest: the round key beside it belongs to another round"),
         ({"round-key": "none"}, "is no round key"),

@@ -23,7 +23,7 @@ def test_the_directory_gets_rows_table_and_figure_and_the_table_is_printed(capsy
     out, err = told(capsys, tmp_path / "new" / "one")
     assert sorted(path.name for path in (tmp_path / "new" / "one").iterdir()) == FILES
     lines = out.splitlines()
-    assert lines[0] == "breast-cancer, 400 trials, confidence 0.99, seed 5"
+    assert lines[0] == "breast-cancer, population engine, 400 trials each, confidence 0.99, seed 5"
     assert lines[2].split()[:6] == ["size", "flip", "delta", "measured", "exact", "shuffle"]
     assert [line.split()[0] for line in lines[3:5]] == ["8", "16"]
     assert lines[3].split()[4] == "0.872"  # .87125, rounded up
@@ -33,7 +33,7 @@ def test_the_directory_gets_rows_table_and_figure_and_the_table_is_printed(capsy
     with (tmp_path / "new" / "one" / "measure.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     kept = [json.loads(line) for line in (tmp_path / "new" / "one" / "measure.jsonl").read_text().splitlines()]
-    assert [{key: str(value) for key, value in row.items()} for row in kept[::-1]] == rows
+    assert [{key: "" if value is None else str(value) for key, value in row.items()} for row in kept[::-1]] == rows
 
 
 def test_a_second_command_goes_on_where_the_first_was(capsys, tmp_path):

@@ -1,5 +1,6 @@
 """``run`` prints one result, as a table or as an object, and keeps it where it is told to."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_images
 
 import p2p_labeldp
 from p2p_labeldp.cli import main
@@ -123,3 +125,32 @@ def test_a_name_and_a_path_work_from_another_directory(tmp_path):
             check=True,
         )
         assert json.loads(ended.stdout)["peers"] == peers
+
+
+def test_mechanisms_in_one_place_run_from_the_command_line(capsys):
+    said = result(capsys, "--set", "mechanism.kind=cluster_rr")
+    assert [view["view"] for view in said["views"]] == ["learner", "learner+all", "curator"]
+    assert said["clusters"][0]["flip_probability"] is None
+    assert "unverified" not in said
+    assert "the curator" in told(capsys, "--set", "mechanism.kind=cluster_rr").out
+    assert {c["epsilon"] for c in result(capsys, "--set", "mechanism.kind=none")["clusters"]} == {"inf"}
+    arguments = ["run", "--engine", "virtual", *SMALL, "--set", "mechanism.kind=uniform_rr"]
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("p2p-labeldp: mechanism.kind: 'uniform_rr' given; 'resampling' is what peers do")
+    assert err.count("\n") == 1
+
+
+def test_unverified_data_are_said_so(capsys, tiny):
+    altered = tiny / "mnist" / "train-labels-idx1-ubyte.gz"
+    labels = tiny_images.CONTENTS["mnist"]["train-labels-idx1-ubyte"]
+    altered.write_bytes(gzip.compress(labels[:-1] + b"\x01"))
+    config = tiny / "mnist.toml"
+    config.write_text('[data]\nname = "mnist"\n[clusters]\ncount = 4\n[mechanism]\nkind = "cluster_rr"\n')
+    arguments = ["run", str(config), "--engine", "population", "--quiet", "--data-dir", str(tiny)]
+    assert main(arguments) == 2
+    assert "is altered" in capsys.readouterr().err
+    assert main([*arguments, "--set", "data.verify=false", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unverified"] is True
+    assert main([*arguments, "--set", "data.verify=false"]) == 0
+    assert "unverified: the data are not the published ones" in capsys.readouterr().out

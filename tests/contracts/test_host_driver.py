@@ -9,6 +9,7 @@ import pytest
 
 from contracts.driver_contract import DriverContract, StoreFailed
 from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.network import loops
 from p2p_labeldp.network.host import Host
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.protocol.effects import Address
@@ -19,9 +20,12 @@ class HostDriver:
 
     unit = 0.25
 
+    def __init__(self, parties):
+        self._parties = parties
+
     def play(self, machines, *, until, absent=(), silent=(), broken_store=False):
         journal = []
-        asyncio.run(self._play(journal, machines, until, absent, silent, broken_store))
+        loops.run(self._play(journal, machines, until, absent, silent, broken_store), parties=self._parties)
         return journal
 
     async def _play(self, journal, machines, until, absent, silent, broken_store):
@@ -66,7 +70,7 @@ class HostDriver:
 
 
 class TestHost(DriverContract):
-    @pytest.fixture
-    def driver(self, caplog):
+    @pytest.fixture(params=[1, 2], ids=["loop of one peer", "loop of many"])
+    def driver(self, caplog, request):
         caplog.set_level(logging.CRITICAL)  # a store that fails is logged with its traceback, as it should be
-        return HostDriver()
+        return HostDriver(request.param)

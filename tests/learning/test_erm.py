@@ -55,6 +55,17 @@ def test_a_class_that_no_label_names_is_allowed():
     assert set(model.predict(SPLIT.test_features)) == {0, 2}
 
 
+@pytest.mark.parametrize("num_classes", [2, 3])
+def test_soft_targets_of_labels_teach_what_the_labels_do(num_classes):
+    """Without a correction the two regressions differ by the penalty on the intercept alone."""
+    labels = SPLIT.train_labels + (num_classes - 2) * (SPLIT.train_features[:, 0] > 15)
+    space = LabelSpace(classes=tuple("abc"[:num_classes]))
+    plain = erm.fit("logistic_regression", SPLIT.train_features, labels, label_space=space, seed=0)
+    soft = erm.fit_targets(SPLIT.train_features, np.eye(num_classes)[labels])
+    told = [model.predict(SPLIT.test_features) for model in (plain, soft)]
+    assert np.mean(told[0] == told[1]) > 0.97
+
+
 def test_one_seed_gives_one_model():
     a, b, c = (
         erm.fit("random_forest", SPLIT.train_features, SPLIT.train_labels, label_space=TWO, seed=seed).predict_proba(

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from p2p_labeldp import config, measuring
+from p2p_labeldp import config, population
 from p2p_labeldp.accounting import coalition, resampling, shuffle
 from p2p_labeldp.accounting.coalition import Coalition
 from p2p_labeldp.config import config_hash
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.measuring import Question, measure, planned_flip
-from p2p_labeldp.measuring.one_size import Engine
+from p2p_labeldp.measuring.one_size import _sources
 from p2p_labeldp.measuring.row import from_line, to_line
 
 
@@ -51,10 +51,8 @@ def test_the_lower_bound_is_measured_on_rounds_and_grows_with_them():
 
 
 def test_a_broken_engine_does_not_conform(monkeypatch):
-    play = measuring.one_size.population.play
-    monkeypatch.setattr(
-        measuring.one_size.population, "play", lambda *args, **rest: play(*args, **rest, exchange="permute")
-    )
+    play = population.play
+    monkeypatch.setattr(population, "play", lambda *args, **rest: play(*args, **{**rest, "exchange": "permute"}))
     assert measure(asked(FIXED, accuracy=False), 20).verdict == "fail"
     monkeypatch.undo()
     assert measure(asked(FIXED, accuracy=False), 20).verdict == "pass"
@@ -85,8 +83,8 @@ def test_a_seed_gives_one_row_and_another_seed_another():
 
 def test_sizes_and_calls_share_no_coins():
     def flips(size):
-        engine = Engine(cluster_size=size, flip_probability=0.25, seed=0)
-        return [engine.rounds(labels=np.zeros((200, size), dtype=np.uint8)).flipped.ravel()[:400] for _ in range(2)]
+        _, draw_rounds = _sources(asked(FIXED), size, 0.25)
+        return [draw_rounds(labels=np.zeros((200, size), dtype=np.uint8)).flipped.ravel()[:400] for _ in range(2)]
 
     drawn = [*flips(2), *flips(3), *flips(4)]
     for i, one in enumerate(drawn):
@@ -112,6 +110,9 @@ def test_a_size_out_of_range_is_refused(size):
         (["exchange.kind=permute"], {}, "exchange.kind"),
         ([], {"trials": 1}, "--trials"),
         ([], {"trials": True}, "--trials"),
+        ([], {"engine": "internet"}, "--engine"),
+        ([], {"engine": "virtual", "peers": 1}, "--peers"),
+        ([], {"engine": "virtual", "mechanism": "json:JSONDecoder"}, "--engine"),
         ([], {"seed": -1}, "seed"),
         ([], {"confidence": 1.0}, "--confidence"),
         ([], {"confidence": math.nan}, "--confidence"),

@@ -23,7 +23,9 @@ def measured(monkeypatch):
     sizes = []
     measure = measuring.sweep.__globals__["measure"]
     monkeypatch.setitem(
-        measuring.sweep.__globals__, "measure", lambda question, size: sizes.append(size) or measure(question, size)
+        measuring.sweep.__globals__,
+        "measure",
+        lambda question, size, playing: sizes.append(size) or measure(question, size, playing),
     )
     return sizes
 
@@ -55,6 +57,7 @@ def test_what_is_kept_is_not_measured_again(tmp_path, measured):
         {"seed": 1},
         {"trials": 300},
         {"confidence": 0.9},
+        {"engine": "virtual", "peers": 24},
         {"config": config.from_mapping({"data": {"name": "digits"}, "mechanism": {"flip_probability": 0.1}})},
     ],
 )

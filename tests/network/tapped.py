@@ -7,6 +7,7 @@ that process in DIRECTORY. The tap stands at the calls of the operating system, 
 so it needs no rights and no help from what it watches.
 """
 
+import asyncio
 import importlib
 import os
 import socket
@@ -16,6 +17,8 @@ import weakref
 from pathlib import Path
 
 import msgspec
+
+from p2p_labeldp.network import loops
 
 SABOTAGES = {}
 
@@ -117,6 +120,7 @@ def main():
     started = importlib.import_module(f"p2p_labeldp.network.{module}")
     tap = Tap(Path(directory))
     SABOTAGES[name]()
+    loops.busy = asyncio.new_event_loop  # the other one makes its system calls in C, past the tap
     if module == "zygote":
         warm_up = started.warm_up
         started.warm_up = lambda: (warm_up(), tap.install())  # what it says to itself before any fork is no round

@@ -1,10 +1,12 @@
 """One signed POST and its signed answer: what is accepted, what is refused before it costs anything, and by whom."""
 
 import asyncio
+import base64
 import contextlib
 import gzip
 import itertools
 import logging
+import math
 import os
 import random
 import re
@@ -12,11 +14,13 @@ import resource
 import socket
 from types import SimpleNamespace
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import http_message_signatures as library
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from p2p_labeldp.crypto import signatures
 from p2p_labeldp.crypto.identity import SigningKey
 from p2p_labeldp.crypto.signatures import (
     REFUSAL_COMPONENTS,
@@ -356,7 +360,7 @@ async def test_who_asks_and_does_not_read_the_answer_is_hung_up_on():
 
 
 async def test_closing_waits_for_no_idle_connection(monkeypatch):
-    monkeypatch.setattr(http, "SHUTDOWN_SECONDS", 3600)
+    monkeypatch.setattr(http.server, "SHUTDOWN_SECONDS", 3600)
     async with listening() as (server, ben):
         reader, writer = await asyncio.open_connection(ben.host, ben.port)
         writer.write(request(ben)[0][:40])
@@ -398,7 +402,7 @@ async def test_a_sender_that_hangs_up_in_the_middle_leaves_nothing_behind(caplog
 
 
 async def test_memory_for_bodies_under_way_is_bounded(monkeypatch):
-    monkeypatch.setattr(http, "MAX_BUFFERED_BYTES", 1000)
+    monkeypatch.setattr(http.server, "MAX_BUFFERED_BYTES", 1000)
     async with listening() as (server, ben):
         data, _ = request(ben, bytes(600))
         reader, writer = await asyncio.open_connection(ben.host, ben.port)
@@ -413,19 +417,116 @@ async def test_memory_for_bodies_under_way_is_bounded(monkeypatch):
         assert server._buffered == 0
 
 
-async def test_connections_beyond_the_bound_are_closed_and_the_others_served():
-    async with listening(max_connections=2) as (server, ben):
-        held = [await asyncio.open_connection(ben.host, ben.port) for _ in range(2)]
-        await until(lambda: len(server._web.connections) == 2)
+async def slow_ones(server, ben, count):
+    """Connections that have begun their request and don't get on."""
+    held = [await asyncio.open_connection(ben.host, ben.port) for _ in range(count)]
+    for i, (_, writer) in enumerate(held):
+        writer.write(request(ben)[0][: 40 if i % 2 else -1])  # half a head, or all but the last byte of a body
+    await until(lambda: len(server._web.connections) == count and server._buffered == 8 * ((count + 1) // 2))
+    return held
+
+
+async def test_a_full_server_hangs_up_on_who_has_been_slow_for_longest_and_serves_the_others(caplog):
+    async with listening(max_connections=4, read_timeout_seconds=3600) as (server, ben):
+        held = await slow_ones(server, ben, 4)
+        for hung_up_on in held[:2]:
+            assert await ask(ben) == (200, b"noitseuq")
+            assert await hung_up_on[0].read() == b""
+            held.append(await asyncio.open_connection(ben.host, ben.port))  # says nothing at all
+            await until(lambda: len(server._web.connections) == 4)
+        held[2][1].write(request(ben)[0][-1:])  # in the end it has all been said
+        assert (await held[2][0].readline()).startswith(b"HTTP/1.1 ")
+        for _, writer in held:
+            writer.close()
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+async def test_a_full_server_that_makes_no_room_is_kept_busy_by_the_slow(monkeypatch):
+    """The control; also what becomes of a connection when all others are served."""
+    monkeypatch.setattr(HttpServer, "_make_room", lambda _: False)
+    async with listening(max_connections=4, read_timeout_seconds=3600) as (server, ben):
+        held = await slow_ones(server, ben, 4)
         reply = b""
         with contextlib.suppress(ConnectionError):
             reply = await send(ben, request(ben)[0])
         assert reply == b""
-        held[0][1].write(request(ben)[0])
-        assert parsed(await held[0][0].read()).status == 200
-        held[0][1].close()
+        for _, writer in held:
+            writer.close()
+        await until(lambda: not server._web.connections)
         assert await ask(ben) == (200, b"noitseuq")
-        held[1][1].close()
+
+
+async def test_who_connects_and_leaves_is_not_remembered():
+    async with listening(max_connections=4) as (server, ben):
+        for _ in range(30):
+            _, writer = await asyncio.open_connection(ben.host, ben.port)
+            writer.close()
+            await until(lambda: not server._web.connections)
+        assert len(server._arriving) <= 8
+        assert await ask(ben) == (200, b"noitseuq")
+
+
+# How often anybody may ask
+
+
+def usual(rate=1.0, burst=3.0):
+    return http.Rate(per_second=rate, burst=burst)
+
+
+async def test_a_sender_over_its_rate_is_told_when_to_come_back_and_others_are_served():
+    seen, time = [], [0.0]
+    async with listening(
+        lambda sender, body: seen.append(sender) or b"ok", sender_rate=usual(), monotonic=lambda: time[0]
+    ) as (_, ben):
+        for _ in range(3):
+            assert await ask(ben) == (200, b"ok")
+        assert await ask(ben) == (429, b"too_many 1")
+        data, _ = request(ben)
+        assert parsed(await send(ben, data)).fields["retry-after"] == "1"
+        assert await ask(ben, key=EVE) == (200, b"ok")
+        time[0] = 1.0
+        assert await ask(ben) == (200, b"ok")
+        assert await ask(ben) == (429, b"too_many 1")
+        assert seen == [ADA.peer_id] * 3 + [EVE.peer_id, ADA.peer_id]
+
+
+async def test_nobody_uses_up_anothers_rate_by_forging_or_replaying_its_requests():
+    async with listening(lambda sender, body: b"ok", sender_rate=usual(), monotonic=lambda: 0.0) as (_, ben):
+        data, _ = request(ben)
+        assert parsed(await send(ben, data)).status == 200
+        for _ in range(5):
+            assert parsed(await send(ben, data)).status == 409  # a replay
+            forged, _ = request(ben, signature=request(ben, key=EVE)[1]["signature"])
+            assert parsed(await send(ben, forged)).status == 401
+        for _ in range(2):
+            assert await ask(ben) == (200, b"ok")
+        assert (await ask(ben))[0] == 429  # the fourth of its own
+
+
+async def test_all_together_have_a_rate_too_which_counts_what_does_not_verify():
+    time = [0.0]
+    async with listening(lambda sender, body: b"ok", total_rate=usual(), monotonic=lambda: time[0]) as (_, ben):
+        for _ in range(2):
+            data, _ = request(ben, drop=["signature", "signature-input"])
+            assert parsed(await send(ben, data)).status == 401
+        assert await ask(ben) == (200, b"ok")
+        for key in (ADA, EVE):
+            assert await ask(ben, key=key) == (429, b"too_many 1")
+        time[0] = 1.0
+        assert await ask(ben, key=EVE) == (200, b"ok")
+
+
+async def test_who_is_over_its_rate_takes_the_other_for_unreachable_and_may_try_again():
+    time = [0.0]
+    async with (
+        listening(lambda sender, body: b"ok", sender_rate=usual(burst=1.0), monotonic=lambda: time[0]) as (_, ben),
+        client() as c,
+    ):
+        assert await c.post(ADA, ben, b"", timeout=5) == b"ok"
+        with pytest.raises(PeerUnreachable, match="429 too_many"):
+            await c.post(ADA, ben, b"", timeout=5)
+        time[0] = 1.0
+        assert await c.post(ADA, ben, b"", timeout=5) == b"ok"
 
 
 async def test_garbage_to_the_port_is_answered_or_dropped_and_never_ends_the_server(caplog):
@@ -700,7 +801,7 @@ async def test_no_more_connections_are_open_than_allowed():
 
 async def test_hundreds_of_hosts_need_no_more_descriptors_than_connections():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    server = HttpServer(BEN, lambda sender, body: body, wall_clock=clock)
+    server = HttpServer(BEN, lambda sender, body: body, wall_clock=clock, sender_rate=usual(burst=300))
     port = await server.start("0.0.0.0", 0)
     try:
         async with client(max_connections=4) as c:
@@ -748,3 +849,134 @@ async def test_proxies_of_the_environment_and_cookies_are_ignored(monkeypatch):
 def test_a_client_without_connections_is_refused():
     with pytest.raises(ConfigurationError, match="max_connections: 0 given"):
         HttpClient(max_connections=0)
+
+
+# What each check keeps out: with the one check switched off the same request or answer is accepted
+
+
+async def refused_and_with_the_check_off(monkeypatch, expected, off, make, **options):
+    """The status of ``make``'s request with all checks on, and with one off."""
+    seen = []
+    for switched_off in (False, True):
+        if switched_off:
+            off(monkeypatch)
+        async with listening(lambda sender, body: seen.append(body) or b"ok", **options) as (_, ben):
+            statuses = [parsed(await send(ben, data)).status for data in make(ben)]
+            assert statuses[-1] == (200 if switched_off else expected)
+            assert len(seen) == (len(statuses) if switched_off else len(statuses) - 1)
+            seen.clear()
+
+
+@pytest.mark.parametrize("off", [-600, 600])
+async def test_without_the_allowance_a_clock_far_off_is_believed(monkeypatch, off):
+    def endless(patch):
+        checked = http.server.verify_request
+        patch.setattr(
+            http.server, "verify_request", lambda *a, **k: checked(*a, **{**k, "allowed_skew_seconds": math.inf})
+        )
+
+    await refused_and_with_the_check_off(monkeypatch, 401, endless, lambda ben: [request(ben, now=NOW + off)[0]])
+
+
+async def test_without_the_memory_of_nonces_a_replay_is_processed_again(monkeypatch):
+    def forgetful(patch):
+        patch.setattr(http.server.NonceCache, "accept", lambda *_, **__: None)
+
+    await refused_and_with_the_check_off(monkeypatch, 409, forgetful, lambda ben: [request(ben)[0]] * 2)
+
+
+async def test_without_the_check_of_encodings_a_compressed_body_is_handed_on(monkeypatch):
+    def blind(patch):
+        read = http.server.single_fields
+        patch.setattr(
+            http.server,
+            "single_fields",
+            lambda items: {name: value for name, value in read(items).items() if name != "content-encoding"},
+        )
+
+    def compressed(ben):
+        return [request(ben, gzip.compress(bytes(1000)), extra=["content-encoding: gzip"])[0]]
+
+    await refused_and_with_the_check_off(monkeypatch, 415, blind, compressed)
+
+
+def covering_no_body(ben):
+    """A well signed request that covers all but the digest, and says something else than its signer did."""
+    fields, at = (
+        sign_request(
+            ADA,
+            method="POST",
+            authority=f"127.0.0.1:{ben.port}",
+            path=ROUTE,
+            content_type=CONTENT_TYPE,
+            body=b"said",
+            recipient=BEN.peer_id,
+            now=NOW,
+            nonce=os.urandom(16),
+        ),
+        3,
+    )
+    listed = [name for i, name in enumerate(signatures.REQUEST_COMPONENTS) if i != at]
+    params = (
+        fields["signature-input"]
+        .removeprefix("sig1=")
+        .replace(" ".join(signatures.REQUEST_COMPONENTS), " ".join(listed))
+    )
+    values = ("POST", f"127.0.0.1:{ben.port}", ROUTE, CONTENT_TYPE, BEN.peer_id.hex())
+    signed = base64.b64encode(ADA.sign(signatures.signature_base(listed, values, params))).decode()
+    changes = {"signature-input": f"sig1={params}", "signature": f"sig1=:{signed}:"}
+    return [request(ben, b"forged", **changes)[0]]
+
+
+async def test_with_components_not_compared_a_request_that_covers_no_body_says_what_its_forger_likes(monkeypatch):
+    def trusting(patch):
+        base = signatures.signature_base
+        lenient = signatures._REQUEST_INPUT.pattern.replace(re.escape(signatures._REQUEST_LIST), r"\([^)]*\)")
+
+        def told(components, values, params):
+            listed = params[1 : params.index(")")].split()
+            by_name = dict(zip(components, values, strict=True))
+            return base(listed, [by_name[name] for name in listed], params)
+
+        patch.setattr(signatures, "_REQUEST_INPUT", re.compile(lenient))
+        patch.setattr(signatures, "signature_base", told)
+
+    await refused_and_with_the_check_off(monkeypatch, 401, trusting, covering_no_body)
+
+
+async def test_with_redirects_followed_a_question_goes_where_nobody_sent_it(monkeypatch):
+    """The control of ``test_a_redirect_is_not_followed``."""
+    post = http.posting.post
+
+    async def following(host, port, path, fields, body, **options):
+        answer = await post(host, port, path, fields, body, **options)
+        if answer.status == 307:
+            there = urlsplit(answer.fields["location"])
+            answer = await post(there.hostname, there.port, there.path, fields, body, **options)
+        return answer
+
+    monkeypatch.setattr(http.posting, "post", following)
+    async with listening() as (server, ben), client() as c:
+        location = {"location": f"http://127.0.0.1:{ben.port}{ROUTE}", "content-length": "0"}
+        async with faking(lambda data: written(307, location)) as fake:
+            assert await c.post(ADA, fake, b"ab", timeout=5) == b"ba"
+        assert server.traffic.messages_sent == 1
+
+
+async def test_with_answers_not_bound_to_their_question_one_can_be_moved(monkeypatch):
+    """The control of ``test_an_answer_moved_to_another_question_counts_as_none``."""
+    answers, questions = [], []
+
+    def first_answer_always(data):
+        answers.append(answer_of(data))
+        questions.append(re.search(rb"\r\nsignature: ([^\r]+)", data)[1].decode())
+        return answers[0]
+
+    bound = http.client.verify_response
+    monkeypatch.setattr(
+        http.client, "verify_response", lambda *a, **k: bound(*a, **{**k, "request_signature": questions[0]})
+    )
+    async with faking(first_answer_always) as fake, client() as c:
+        for _ in range(2):
+            assert await c.post(ADA, fake, b"ab", timeout=5) == b"answer"
+        assert len(set(questions)) == 2

@@ -319,3 +319,24 @@ async def test_a_peer_that_comes_back_when_its_learner_is_gone_waits_no_longer_t
         (Outcome.FAILED, Reason.CRASHED)
     ]
     assert after == 600.0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_one_peer_of_a_process_asks_for_the_round_and_the_others_follow_whatever_it_found(fails):
+    scout, out, back = peer_process.Scout(), [], asyncio.Event()
+
+    async def ask(name):
+        async with scout:
+            out.append(name)
+            await back.wait()
+            if fails and name == 0:
+                raise TimeoutError
+
+    asking = [asyncio.create_task(ask(name)) for name in range(3)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert out == [0]
+    back.set()
+    ended = await asyncio.gather(*asking, return_exceptions=True)
+    assert out == [0, 1, 2]
+    assert [type(end) for end in ended] == [TimeoutError if fails else type(None), type(None), type(None)]

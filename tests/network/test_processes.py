@@ -227,7 +227,7 @@ def test_peers_packed_into_processes_have_the_same_transcript(study_of, packed):
     processes = set()
 
     def look(fact):
-        if isinstance(fact, Ended) and not processes:
+        if isinstance(fact, Joined) and not processes:  # the round opens when all listen
             processes.update(processes_of(os.getpid()))
 
     played = launcher.play(dataclasses.replace(study, peers_per_process=packed), on_fact=look)

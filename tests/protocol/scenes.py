@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 
 from p2p_labeldp import facts, randomness
+from p2p_labeldp.errors import ProtocolError
 from p2p_labeldp.network.party import of_study
 from p2p_labeldp.network.study import Where, peer_specs
 from p2p_labeldp.network.virtual import VirtualNetwork, transparent_keys
@@ -54,9 +55,25 @@ class Scene:
         nonce: Another one makes another round of the same study.
         own: Function of ordinal and party: what that peer brings instead.
         made: Function of ordinal and machine, called before it starts: what is done to a peer that does not play fair.
+        ring: Makes the key rings; ``Keys`` makes real ones.
+        impostor: Signs what the learner signs, if it is not the learner that everybody expects.
+        forge: Function of the signed manifest: what the learner hands out instead.
     """
 
-    def __init__(self, study, *, deaf=None, joins=None, tamper=None, nonce=bytes(16), own=None, made=None):
+    def __init__(
+        self,
+        study,
+        *,
+        deaf=None,
+        joins=None,
+        tamper=None,
+        nonce=bytes(16),
+        own=None,
+        made=None,
+        ring=transparent_keys,
+        impostor=None,
+        forge=lambda envelope: envelope,
+    ):
         self._own, self._made = own or (lambda _, party: party), made or (lambda *_: None)
         self.tamper = tamper
         self.study = study
@@ -65,21 +82,26 @@ class Scene:
         self.unheard = 0
         self.deaf = deaf or {}
         self.network = VirtualNetwork(rng=random.Random(study.seed))
-        learner_keys, round_keys = transparent_keys(b"learner"), transparent_keys(b"round")
+        learner_keys, round_keys = ring(b"learner".ljust(32)), ring(b"round".ljust(32))
+        signing_keys = impostor or learner_keys
         terms = study.terms.manifest(round_key=round_keys.sealing_public, opened=0.0)
-        envelope = manifests.sign(msgspec.structs.replace(terms, nonce=nonce), learner_keys)
-        opened = manifests.open_manifest(envelope, keys=learner_keys, learner=learner_keys.peer_id)
+        signed = manifests.sign(msgspec.structs.replace(terms, nonce=nonce), signing_keys)
+        envelope = forge(signed)
+        try:
+            opened = manifests.open_manifest(envelope, keys=learner_keys, learner=signing_keys.peer_id)
+        except ProtocolError:  # a forgery; who hands it out goes on as if nothing were wrong
+            opened = manifests.open_manifest(signed, keys=learner_keys, learner=signing_keys.peer_id)
         self.learner = learner_keys.peer_id
         self.collector = Collector(
             envelope=envelope,
             opened=opened,
-            keys=learner_keys,
+            keys=signing_keys,
             round_keys=round_keys,
             rng=random.Random(study.seed + 1),
         )
         where = Where(self.learner, "learner", 1)
         self._add(self.collector, where.address(), lambda _: False)
-        self.rings = [transparent_keys(randomness.replay(study.seed, i).identity()) for i in range(len(study))]
+        self.rings = [ring(randomness.replay(study.seed, i).identity()) for i in range(len(study))]
         self.ids = [ring.peer_id for ring in self.rings]
         specs = peer_specs(study, ids=self.ids, places=[(f"peer-{i}", 1) for i in range(len(study))], learner=where)
         self.peers = {}
@@ -94,10 +116,17 @@ class Scene:
 
     def _join(self, ordinal, spec):
         party = self._own(ordinal, of_study(spec, self.rings[ordinal]))
-        peer = self.peers[ordinal] = party.peer(self.collector.opened)
+        reply = self.collector.receive(GetManifest(spec.host, spec.port), self.ids[ordinal], self.network.now)
+        try:
+            opened = manifests.open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
+        except ProtocolError as exc:  # as a peer process has it
+            about = f"policy: manifest: {getattr(exc, 'detail', '') or exc}"
+            end = facts.Ended(peer=ordinal, outcome=facts.Outcome.REFUSED, reason=facts.Reason.POLICY)
+            self.network.facts += [facts.Rejected(peer=ordinal, about=about), end]
+            return
+        peer = self.peers[ordinal] = party.peer(opened)
         self._made(ordinal, peer)
         me = Where(self.ids[ordinal], spec.host, spec.port).address()
-        self.collector.receive(GetManifest(spec.host, spec.port), me.peer_id, self.network.now)
         self._add(peer, me, self.deaf.get(ordinal, lambda _: False))
 
     def lose(self, ordinal, when):

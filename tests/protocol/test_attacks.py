@@ -2,11 +2,16 @@
 
 import collections
 
+import msgspec
 import pytest
 
-from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Outcome, Reason, Rejected, transcript
-from p2p_labeldp.protocol import exchange, report
+from p2p_labeldp.errors import ProtocolError
+from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Held, Outcome, Reason, Rejected, transcript
+from p2p_labeldp.protocol import collector, exchange, report
+from p2p_labeldp.protocol.collector import Collector
+from p2p_labeldp.protocol.effects import Send
 from p2p_labeldp.protocol.exchange import Exchange
+from p2p_labeldp.protocol.exchanging import Exchanging
 from p2p_labeldp.protocol.messages import (
     Answer,
     Ask,
@@ -18,6 +23,7 @@ from p2p_labeldp.protocol.messages import (
     Refusal,
     Report,
 )
+from p2p_labeldp.protocol.peer import Peer, State
 from protocol.scenes import Scene
 
 REPORTED, BAD_BOX = (Outcome.REPORTED, None), (Outcome.INVALID, Reason.BAD_BOX)
@@ -123,18 +129,45 @@ def test_with_boxes_bound_to_no_round_old_answers_are_accepted(study, monkeypatc
     assert outcomes(scene) == {REPORTED: 12}
 
 
-@pytest.mark.parametrize("box", [b"", b"garbage", bytes(96), bytes(256)])
-def test_a_garbage_box_costs_its_asker_the_round_and_nobody_else(study, box):
-    victim = 3
+VICTIM = 3
+
+
+def garbled(study, box):
+    """One asker gets this box from its mate."""
 
     def tamper(_, message, sender, reply):
-        mine = isinstance(message, Ask) and sender == scene.ids[victim]
+        mine = isinstance(message, Ask) and sender == scene.ids[VICTIM]
         return Answer(box) if mine else reply
 
     scene = Scene(study, tamper=tamper)
-    ends = scene.play().ends()
-    assert ends == {i: BAD_BOX if i == victim else REPORTED for i in range(12)}
+    return scene.play()
+
+
+@pytest.mark.parametrize("box", [b"", b"garbage", bytes(96), bytes(256)])
+def test_a_garbage_box_costs_its_asker_the_round_and_nobody_else(study, box):
+    scene = garbled(study, box)
+    assert scene.ends() == {i: BAD_BOX if i == VICTIM else REPORTED for i in range(12)}
     assert len(scene.facts(Accepted)) == 11
+
+
+def test_with_boxes_not_opened_a_garbage_box_is_accepted(study, monkeypatch):
+    """The control: a learner that takes what it can't open for some label."""
+    opened = report.open_report
+
+    def lax(message, reporter, *, keys, dimension, num_classes):
+        class Gullible:
+            def open(self, box, *, info):
+                try:
+                    return keys.open(box, info=info)
+                except ProtocolError:
+                    return b"\0"
+
+        return opened(message, reporter, keys=Gullible(), dimension=dimension, num_classes=num_classes)
+
+    monkeypatch.setattr(collector.reports, "open_report", lax)
+    scene = garbled(study, b"garbage")
+    assert outcomes(scene) == {REPORTED: 12}
+    assert len(scene.facts(Accepted)) == 12
 
 
 # -- asks -----------------------------------------------------------------------------------------------------------
@@ -234,7 +267,7 @@ def test_with_answers_forgotten_a_request_that_arrives_twice_counts_twice(study,
 BOUND = Digest | Push | GetRoster | Ask | Report
 
 
-def replayed(study, into, *, late=0.0):
+def replayed(study, into, *, late=0.0, said=BOUND):
     """All that was said in one round is said again in another, at the same times; the replies by kind of message."""
     before = Scene(study).play()
     scene, replies = Scene(study, nonce=into), []
@@ -243,7 +276,7 @@ def replayed(study, into, *, late=0.0):
         replies.append((message, scene.network.request(to, message, sender)))
 
     for when, sender, to, message, _ in before.traffic:
-        if isinstance(message, BOUND):
+        if isinstance(message, said):
             scene.network.at(when + late, lambda to=to, message=message, sender=sender: say(to, message, sender))
     return scene.play(), replies
 
@@ -271,3 +304,154 @@ def test_an_ask_of_a_phase_that_is_over_is_too_late(study):
     asks = {reply for message, reply in replies if isinstance(message, Ask)}
     assert asks == {Refusal("too_late")}
     assert outcomes(scene) == {REPORTED: 12}
+
+
+def believed(monkeypatch):
+    """The check switched off: every message is taken for one of this round, and its roster for ours."""
+
+    def of_this_round(message, round_id, roster):
+        changes = {"round_id": round_id} if hasattr(message, "round_id") else {}
+        if isinstance(message, Ask | Report) and roster is not None:
+            changes["roster"] = roster
+        return msgspec.structs.replace(message, **changes)
+
+    peers_receive, learner_receive = Peer.receive, Collector.receive
+
+    def at_a_peer(self, message, sender, now):
+        roster = None if self.part is None else self.part.roster.digest
+        return peers_receive(self, of_this_round(message, self.opened.round_id, roster), sender, now)
+
+    def at_the_learner(self, message, sender, now):
+        cluster = self._cluster_of.get(sender)
+        roster = None if cluster is None else self.rosters[cluster].digest
+        return learner_receive(self, of_this_round(message, self.opened.round_id, roster), sender, now)
+
+    monkeypatch.setattr(Peer, "receive", at_a_peer)
+    monkeypatch.setattr(Collector, "receive", at_the_learner)
+
+
+def test_with_rounds_not_compared_what_was_said_in_another_one_is_served(study, monkeypatch):
+    believed(monkeypatch)
+    _, replies = replayed(study, NEXT_ROUND, late=0.3)
+    assert Refusal("another_round") not in {reply for _, reply in replies}
+    served = {type(message) for message, reply in replies if not isinstance(reply, Refusal)}
+    assert served >= {Digest, GetRoster}
+    _, replies = replayed(study, NEXT_ROUND, late=-0.2, said=Ask)  # before this round's own asks of the same mates
+    assert any(isinstance(reply, Answer) for _, reply in replies)
+
+
+# -- late -----------------------------------------------------------------------------------------------------------
+
+
+def test_with_phases_not_looked_at_an_ask_that_is_too_late_is_answered(study, monkeypatch):
+    """The control of ``test_an_ask_of_a_phase_that_is_over_is_too_late``."""
+    answer = Exchanging.reply
+
+    def any_time(self, message, sender, now):
+        peer = self._peer
+        if peer.part is None or peer.state is State.EXCHANGING:
+            return answer(self, message, sender, now)
+        state, peer.state = peer.state, State.EXCHANGING
+        try:
+            return answer(self, message, sender, now)
+        finally:
+            peer.state = state
+
+    monkeypatch.setattr(Exchanging, "reply", any_time)
+    _, replies = replayed(study, bytes(16), late=8.0)
+    assert any(isinstance(reply, Answer) for message, reply in replies if isinstance(message, Ask))
+
+
+AFTER_EXCHANGE = 24.5
+
+
+def late_answers(study):
+    """The mate of one asker answers only when the exchange is over, though it was asked in time."""
+    held_back = []
+
+    def tamper(machine, message, sender, reply):
+        if isinstance(message, Ask) and isinstance(reply, Answer) and sender == scene.ids[VICTIM]:
+            held_back.append(reply)
+            return Refusal("not_ready", retry=True)
+        return reply
+
+    def deliver():
+        victim = scene.peers[VICTIM]
+        victim._exchanging._take_answer(held_back[0], "", scene.network.now)
+
+    scene = Scene(study, tamper=tamper)
+    scene.network.at(AFTER_EXCHANGE, deliver)
+    return scene.play()
+
+
+@pytest.fixture
+def tolerant(study_of):
+    """One cluster of twelve that goes on while eight hold an answer."""
+    return study_of(seed=5, sizes=(12,), tolerated_loss=0.4)
+
+
+def test_an_answer_that_comes_when_the_exchange_is_over_is_not_held(tolerant):
+    scene = late_answers(tolerant)
+    assert scene.ends()[VICTIM] == (Outcome.ABSTAINED, Reason.MATE_TIMEOUT)
+    assert VICTIM not in {fact.peer for fact in scene.facts(Held)}
+    assert {end for i, end in scene.ends().items() if i != VICTIM} == {REPORTED}
+
+
+def test_with_phases_not_looked_at_a_late_answer_is_held_and_reported(tolerant, monkeypatch):
+    def any_time(self, reply, reason, now):
+        if isinstance(reply, Answer):
+            self._peer.my.exchange.take(reply)
+            self._peer.observe(Held(peer=self._peer.name, at=now))
+
+    monkeypatch.setattr(Exchanging, "_take_answer", any_time)
+    monkeypatch.setitem(exchange.TRANSITIONS, (exchange.Asking.EMPTY, "box"), exchange.Asking.HOLDING)
+    scene = late_answers(tolerant)
+    assert VICTIM in {fact.peer for fact in scene.facts(Held)}
+    assert scene.ends()[VICTIM] == REPORTED
+
+
+def late_reports(study):
+    """One report is held back until the round is over; the reply to it."""
+    held_back, replies = [], []
+
+    class Mute:
+        """The victim's reports don't arrive."""
+
+        def __init__(self, machine):
+            self._machine = machine
+
+        def __getattr__(self, name):
+            return getattr(self._machine, name)
+
+        def effects(self):
+            effects = self._machine.effects()
+            held_back.extend(e for e in effects if isinstance(e, Send) and isinstance(e.message, Report))
+            return [e for e in effects if not (isinstance(e, Send) and isinstance(e.message, Report))]
+
+    scene = Scene(study)
+
+    def silence():
+        node = scene.network._nodes[scene.ids[VICTIM]]
+        node.machine = Mute(node.machine)
+
+    scene.network.at(IN_EXCHANGE, silence)
+    scene.network.at(45.5, lambda: replies.append(request_of(scene, held_back)))
+    return scene.play(), replies
+
+
+def request_of(scene, held_back):
+    return scene.network.request(scene.learner, held_back[0].message, scene.ids[VICTIM])
+
+
+def test_a_report_that_comes_when_the_round_is_over_is_not_accepted(study):
+    scene, replies = late_reports(study)
+    assert replies == [Refusal("too_late")]
+    assert VICTIM not in {fact.peer for fact in scene.facts(Accepted)}
+    assert scene.ends()[VICTIM] == (Outcome.FAILED, Reason.NO_RECEIPT)
+
+
+def test_with_phases_not_looked_at_a_late_report_is_accepted(study, monkeypatch):
+    monkeypatch.setattr(Collector, "_on_end", lambda *_: None)
+    scene, replies = late_reports(study)
+    assert [type(reply) for reply in replies] == [Receipt]
+    assert VICTIM in {fact.peer for fact in scene.facts(Accepted)}

@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from p2p_labeldp.facts import Accepted, Rejected
+from p2p_labeldp.protocol import collector as collectors
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol.collector import FIRST_CONTACTS_A_TICK, State
 from p2p_labeldp.protocol.exchange import answer_info
-from p2p_labeldp.protocol.gossip import short_id
+from p2p_labeldp.protocol.gossip import salted_id, short_id
 from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.messages import (
     Answer,
@@ -134,7 +135,8 @@ def test_a_stranger_does_not_send_what_is_known():
     hand.receive(GetManifest("peer-9", 7000), keys(9).peer_id, 4.0)
     hand.run(6.0)
     (send,) = (send for send in hand.sent(Digest) if send.to == address(9))
-    assert send.message.have == short_id(record(1)) + short_id(record(2))
+    salt = send.message.salt
+    assert send.message.have == b"".join(salted_id(short_id(record(i)), salt) for i in (1, 2))
 
 
 def test_members_are_pulled_from_until_the_deadline_and_less_when_nothing_is_new():
@@ -164,6 +166,24 @@ def test_bad_records_are_refused_logged_and_not_fatal():
 def test_an_equivocator_is_not_in_the_roster():
     hand = rostered(record(3, port=7001))
     assert hand.machine.rosters[0].members == ids((1, 2, 4, 5))
+
+
+def test_a_peer_in_two_clusters_is_in_neither_roster_and_what_proves_it_comes_with_both():
+    twice = record(5, cluster=1, sequence=9)
+    hand = rostered(*(record(i, cluster=1) for i in (10, 11, 12)), twice)
+    assert hand.machine.rosters[0].members == ids((1, 2, 3, 4))
+    assert hand.machine.rosters[1].members == ids((10, 11, 12))
+    for cluster in (0, 1):
+        reply = hand.receive(GetRoster(OPENED.round_id, cluster), keys(1).peer_id, 17.0)
+        assert reply.proofs == (record(5), twice)
+
+
+def test_proofs_are_bounded_and_those_beyond_are_left_out_all_the_same(monkeypatch):
+    monkeypatch.setattr(collectors, "MAX_PROOFS", 2)
+    hand = rostered(*(record(i, port=7001) for i in (1, 2, 3)), record(6), record(7))
+    assert hand.machine.rosters[0].members == ids((4, 5, 6, 7))
+    reply = hand.receive(GetRoster(OPENED.round_id, 0), keys(4).peer_id, 17.0)
+    assert reply.proofs == (record(1), record(1, port=7001), record(2), record(2, port=7001))
 
 
 # -- rosters --------------------------------------------------------------------------------------------------------

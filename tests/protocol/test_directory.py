@@ -6,14 +6,9 @@ import pytest
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.protocol import directory as module
-from p2p_labeldp.protocol.directory import (
-    CONTACTS_ELSEWHERE,
-    CONTACTS_PER_CLUSTER,
-    MATES_FOR_A_STRANGER,
-    Directory,
-    open_record,
-)
-from p2p_labeldp.protocol.gossip import short_id
+from p2p_labeldp.protocol.directory import CONTACTS_PER_CLUSTER, FAR, NEAR, OWN, Directory, open_record
+from p2p_labeldp.protocol.gossip import salted_id, short_id
+from p2p_labeldp.protocol.messages import MAX_CONTACTS, Contact, Digest, Place, Topic
 from protocol.little_round import DEADLINES, OPENED, keys, open_round, record
 
 OTHER_ROUND = open_round(nonce=b"\1" * 16)
@@ -74,7 +69,7 @@ def test_a_record_is_verified_before_it_is_decoded(monkeypatch):
     def never(*_):
         raise AssertionError("decoded before it was verified")
 
-    monkeypatch.setattr(module, "decode_payload", never)
+    monkeypatch.setattr(module, "_decoded", never)
     terms = {"keys": keys(1), "round_id": OPENED.round_id, "expires_by": 40.0, "now": 0.0}
     with pytest.raises(AuthenticationFailed):
         open_record(bad_signature(record(2)), **terms)
@@ -97,82 +92,144 @@ def test_an_equivocating_mate_is_struck_out():
     assert found.find(keys(3).peer_id) is not None
 
 
+def test_a_record_of_another_cluster_is_refused():
+    found = make(record(2))
+    assert found.absorb((record(3, cluster=1),), 1.0) == (0, ["a record of another cluster"])
+    assert found.absorb((record(4),), 1.0) == (1, [])
+
+
+def test_who_names_two_clusters_is_a_mate_in_neither_whatever_comes_first():
+    for first, second in ((0, 1), (1, 0)):
+        found = make(record(2))
+        found.absorb((record(3, cluster=first),), 1.0)
+        assert found.absorb((record(3, cluster=second),), 1.0) == (0, ["records in two clusters"])
+        assert found.absorb((record(3, sequence=9),), 1.0)[0] == 0
+        assert [entry.signer for entry in found.mates] == [keys(2).peer_id]
+    assert found.contacts == {}
+
+
+# -- contacts -------------------------------------------------------------------------------------------------------
+
+
+def place(number):
+    return Place(f"peer-{number}", 7000)
+
+
+def meet(found, numbers, *, cluster):
+    for i in numbers:
+        found.meet(keys(i).peer_id, cluster, place(i))
+
+
+def asked(found, cluster, *, number=90, seed=0, have=b"", at=None):
+    digest = Digest(OPENED.round_id[:8], Topic.DIRECTORY, cluster, have, (), 5, at)
+    return found.reply(digest, keys(number).peer_id, random.Random(seed))
+
+
+def named(offer):
+    return [one.peer_id for one in offer.contacts]
+
+
 def test_contacts_are_bounded_per_cluster_and_the_freshest_stay():
-    numbers = range(10, 10 + CONTACTS_PER_CLUSTER + 5)
-    found = make(*(record(i, cluster=1) for i in numbers))
-    kept = [entry.signer for entry in found.contacts[1].values()]
-    assert kept == [keys(i).peer_id for i in numbers][-CONTACTS_PER_CLUSTER:]
+    found, numbers = make(), range(10, 10 + CONTACTS_PER_CLUSTER + 5)
+    meet(found, numbers, cluster=1)
+    assert list(found.contacts[1]) == [keys(i).peer_id for i in numbers][-CONTACTS_PER_CLUSTER:]
     assert len(found.mates) == 0
 
 
 def test_contacts_are_bounded_in_clusters(monkeypatch):
     monkeypatch.setattr(module, "MAX_CONTACT_CLUSTERS", 3)
-    found = make(*(record(10 + c, cluster=c) for c in (1, 2, 3)), clusters=9)
-    _, refused = found.absorb((record(20, cluster=4), record(21, cluster=3)), 1.0)
-    assert len(refused) == 1
-    assert sorted(found.contacts) == [1, 2, 3]
-    assert len(found.contacts[3]) == 2
+    found = make(clusters=9)
+    for cluster in (1, 2, 3, 4):
+        meet(found, (10 + cluster,), cluster=cluster)
+    meet(found, (20,), cluster=3)
+    assert {cluster: len(known) for cluster, known in found.contacts.items()} == {1: 1, 2: 1, 3: 2}
 
 
-def test_an_older_record_of_a_contact_does_not_replace_a_newer_one():
-    found = make(record(2, cluster=1, sequence=3, port=7003))
-    found.absorb((record(2, cluster=1, sequence=2),), 1.0)
-    assert [entry.content.port for entry in found.contacts[1].values()] == [7003]
-    found.absorb((record(2, cluster=1, sequence=4, port=7004),), 1.0)
-    assert [entry.content.port for entry in found.contacts[1].values()] == [7004]
+@pytest.mark.parametrize("cluster", [0, 3, 1_000_000])
+def test_nobody_is_a_contact_for_the_own_cluster_or_for_none(cluster):
+    found = make(clusters=3)
+    meet(found, (10,), cluster=cluster)
+    assert found.contacts == {}
 
 
-def replied(found, cluster, have=b"", own=1, seed=0):
-    return found.reply(cluster, have, record(own), random.Random(seed))
+def test_a_peer_is_where_it_says_last_that_it_is():
+    found = make()
+    found.meet(keys(2).peer_id, 1, place(2))
+    found.meet(keys(2).peer_id, 1, place(3))
+    assert [one.at for one in found.contacts[1].values()] == [place(3)]
+
+
+def test_who_asks_is_remembered_under_its_authenticated_id_if_it_says_where_it_is():
+    found = make(record(1))
+    asked(found, 1, number=91)
+    assert found.contacts == {}
+    asked(found, 1, number=91, at=place(91))
+    assert found.contacts == {1: {keys(91).peer_id: Contact(keys(91).peer_id, 1, place(91))}}
 
 
 def test_a_mate_gets_the_whole_cluster():
     found = make(*(record(i) for i in range(1, 31)))
-    offered, wanted = replied(found, 0, have=short_id(record(5)) + b"8 bytes.")
-    assert set(offered) == {record(i) for i in range(1, 31)} - {record(5)}
-    assert wanted == b"8 bytes."
+    offer = asked(found, 0, have=salted_id(short_id(record(5)), 5) + b"odd")
+    assert set(offer.records) == {record(i) for i in range(1, 31)} - {record(5)}
+    assert offer.wanted == b"odd"
+    assert offer.contacts == ()
 
 
-def test_a_stranger_gets_contacts_of_its_cluster_and_somebody_to_ask_next():
-    found = make(
-        *(record(i) for i in range(1, 31)),
-        *(record(i, cluster=1) for i in range(40, 44)),
-        *(record(i, cluster=2) for i in range(50, 54)),
-    )
-    offered, wanted = replied(found, 1)
-    assert wanted == b""
-    assert offered[0] == record(1)
-    assert {record(i, cluster=1) for i in range(40, 44)} <= set(offered)
-    assert any(record(i, cluster=2) in offered for i in range(50, 54))
-    assert len(set(offered)) == len(offered)
-
-
-def test_a_stranger_is_not_told_what_it_has():
-    found = make(record(1), *(record(i, cluster=1) for i in (40, 41)))
-    offered, _ = replied(found, 1, have=short_id(record(40, cluster=1)) + short_id(record(1)))
-    assert offered == (record(41, cluster=1),)
-
-
-def test_nobody_hands_out_a_whole_foreign_cluster():
-    found = make(*(record(i) for i in range(1, 31)), *(record(i, cluster=1) for i in range(100, 140)))
-    mates = {record(i) for i in range(1, 31)}
-    for seed in range(20):
-        offered, _ = replied(found, 1, seed=seed)
-        foreign = [envelope for envelope in offered if envelope not in mates]
-        assert len(foreign) == CONTACTS_PER_CLUSTER  # of forty
-        assert len(offered) <= 1 + CONTACTS_PER_CLUSTER + CONTACTS_ELSEWHERE + MATES_FOR_A_STRANGER
-        assert len(mates.intersection(offered)) <= 1 + MATES_FOR_A_STRANGER  # nor its own cluster, to a stranger
-
-
-def test_a_strangers_search_walks_on():
+def test_a_stranger_is_told_of_its_cluster_and_of_somebody_to_ask_next_and_gets_no_record():
     found = make(*(record(i) for i in range(1, 31)))
-    named = {envelope for seed in range(40) for envelope in replied(found, 1, seed=seed)[0]}
-    assert len(named) > 20
+    meet(found, range(40, 44), cluster=1)
+    meet(found, range(50, 54), cluster=2)
+    offer = asked(found, 1)
+    assert (offer.records, offer.wanted, offer.cluster) == ((), b"", 0)
+    assert set(named(offer)[:OWN]) <= {keys(i).peer_id for i in range(40, 44)}
+    assert len(set(named(offer))) == OWN + NEAR + FAR
+    assert not set(named(offer)[OWN:]) & {keys(i).peer_id for i in range(40, 44)}
 
 
-def test_a_digest_that_is_none_is_malformed():
+def test_the_nearest_to_the_meeting_point_is_always_named():
+    found = make(*(record(i) for i in range(1, 31)))
+    meet(found, range(50, 54), cluster=2)
+    ids = [keys(i).peer_id for i in (*range(1, 31), *range(50, 54))]
+    nearest = min(ids, key=lambda one: module.distance(one, found.meeting_point(1)))
+    assert all(nearest in named(asked(found, 1, seed=seed)) for seed in range(10))
+    assert len({one for seed in range(10) for one in named(asked(found, 1, seed=seed))}) > 4  # the other is any
+
+
+def test_meeting_points_differ_by_cluster_and_by_round():
+    other = Directory(cluster=0, clusters=3, keys=keys(1), round_id=OTHER_ROUND.round_id, expires_by=40.0)
+    assert len({make().meeting_point(0), make().meeting_point(1), other.meeting_point(0)}) == 3
+
+
+def test_a_stranger_is_not_told_of_itself():
     found = make(record(1))
-    for cluster in (0, 1):
-        assert replied(found, cluster, have=bytes(8))
-        with pytest.raises(MalformedMessage):
-            replied(found, cluster, have=bytes(7))
+    meet(found, (40, 41), cluster=1)
+    assert all(keys(40).peer_id not in named(asked(found, 1, number=40, seed=seed)) for seed in range(10))
+
+
+def test_a_stranger_of_no_cluster_is_refused():
+    found = make(record(1))
+    asked(found, 2)
+    with pytest.raises(MalformedMessage):
+        asked(found, 3, at=place(90))
+    assert found.contacts == {}
+
+
+def test_nobody_hands_out_a_whole_cluster_to_a_stranger():
+    found = make(*(record(i) for i in range(1, 31)))
+    meet(found, range(100, 140), cluster=1)
+    assert all(len(asked(found, 1, seed=seed).contacts) <= MAX_CONTACTS for seed in range(20))
+
+
+def test_somebody_elsewhere_is_named_if_there_is_anybody():
+    found = make(record(1))
+    assert found.some_contact(random.Random(0)) is None
+    meet(found, (40,), cluster=1)
+    assert found.some_contact(random.Random(0)) == Contact(keys(40).peer_id, 1, place(40))
+
+
+def test_half_an_id_is_malformed():
+    found = make(record(1))
+    for have in (b"", b"123"):
+        asked(found, 0, have=have)
+    with pytest.raises(MalformedMessage):
+        asked(found, 0, have=b"1234")

@@ -2,6 +2,8 @@
 
 import contextlib
 import hashlib
+import math
+import random
 from dataclasses import dataclass
 
 import pytest
@@ -10,8 +12,8 @@ from hypothesis import strategies as st
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError
 from p2p_labeldp.protocol import gossip
-from p2p_labeldp.protocol.gossip import MAX_OLDER, Entry, GossipSet, bounded, short_id
-from p2p_labeldp.protocol.messages import MAX_EAGER_BYTES, MAX_OFFER_BYTES, MAX_OFFER_RECORDS
+from p2p_labeldp.protocol.gossip import MAX_OLDER, Entry, GossipSet, bounded, draw_salt, salted_id, short_id
+from p2p_labeldp.protocol.messages import MAX_EAGER_BYTES, MAX_OFFER_BYTES, MAX_OFFER_RECORDS, Digest, Offer, Topic
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def test_a_newer_sequence_replaces_and_an_older_one_does_not():
     found = GossipSet()
     assert found.add(entry(1, 5))
     assert found.add(entry(1, 7))
-    assert not found.add(entry(1, 6))
+    with pytest.raises(MalformedMessage, match="older"):
+        found.add(entry(1, 6))
     assert says(found) == {entry(1, 7).signer: entry(1, 7).envelope}
     assert found.knows(entry(1, 5).envelope)
     assert found.knows(entry(1, 6).envelope)
@@ -164,8 +167,8 @@ def test_what_a_liar_can_make_a_set_remember_is_bounded():
 @given(ENTRIES, ENTRIES)
 def test_one_push_pull_exchange_makes_two_honest_sets_equal(left, right):
     a, b = merged(left), merged(right)
-    offered, wanted = b.missing_from(a.have())
-    pushed = a.select(wanted)
+    offered, wanted = b.missing_from(a.have(7), 7)
+    pushed = a.select(wanted, 7)
     by_envelope = {one.envelope: one for one in left + right}
     merged([by_envelope[e] for e in offered], into=a)
     merged([by_envelope[e] for e in pushed], into=b)
@@ -175,36 +178,99 @@ def test_one_push_pull_exchange_makes_two_honest_sets_equal(left, right):
         assert len(own) > len({by_envelope[e].content.sequence for e in own})
 
 
-def test_a_digest_names_each_record_in_eight_bytes():
+def test_a_digest_names_each_record_in_three_bytes():
     found = merged([entry(s) for s in range(5)])
-    assert found.have() == b"".join(short_id(entry(s).envelope) for s in range(5))
-    assert len(short_id(b"")) == 8
-    assert short_id(b"a") == hashlib.sha256(b"a").digest()[:8]
+    assert found.have(9) == b"".join(salted_id(short_id(entry(s).envelope), 9) for s in range(5))
+    assert len(found.have(9)) == 15
+    assert short_id(b"a") == hashlib.sha256(b"a").digest()[:16]
+
+
+def test_a_salted_id_is_the_top_of_an_odd_multiple():
+    name = bytes(7) + b"\3" + bytes(8)
+    assert salted_id(name, 0) == bytes(3)
+    assert salted_id(name, (1 << 63) - 1) == (((1 << 64) - 3) >> 40).to_bytes(3, "big")  # 3 * (2^64 - 1) mod 2^64
+    assert salted_id(b"\xff" * 16, 0) == b"\xff" * 3
+
+
+@given(st.binary(min_size=8, max_size=8), st.binary(min_size=8, max_size=8))
+def test_any_two_names_are_told_apart_by_nearly_every_salt(one, other):
+    """Each of 200 salts makes them equal with probability 2^-23 at most: three or more do with less than 1e-14."""
+    rng = random.Random(1)
+    salts = [draw_salt(rng) for _ in range(200)]
+    equal = sum(salted_id(one, salt) == salted_id(other, salt) for salt in salts)
+    assert equal == 200 if one == other else equal <= 2
+
+
+def test_a_record_that_hides_an_honest_one_under_one_salt_does_not_under_the_next(monkeypatch):
+    honest, hostile = entry("honest"), entry("hostile")
+    names = {honest.envelope: b"abc" + bytes(13), hostile.envelope: b"abc" + b"\1" * 13}
+    monkeypatch.setattr(gossip, "short_id", names.__getitem__)
+    both, poor = GossipSet(), GossipSet()
+    both.add(honest)
+    both.add(hostile)
+    poor.add(hostile)
+    assert both.missing_from(poor.have(0), 0) == ((), b"")  # the control: hidden, if the salt is known in advance
+    rng = random.Random(1)
+    for _ in range(100):
+        salt = draw_salt(rng)
+        assert both.missing_from(poor.have(salt), salt) == ((honest.envelope,), b"")
+        assert poor.missing_from(both.have(salt), salt)[1] == salted_id(names[honest.envelope], salt)
+
+
+@given(ENTRIES, ENTRIES, st.integers(0, (1 << 63) - 1))
+def test_sets_have_one_root_if_and_only_if_they_are_equal(left, right, salt):
+    a, b = merged(left), merged(right)
+    assert (a.root(salt) == b.root(salt)) == (says(a) == says(b))
+    assert a.root(salt) == merged(reversed(list(a))).root(salt)
+
+
+def test_a_root_changes_with_the_salt_and_with_every_change_of_the_set():
+    found, roots = merged([entry(1)]), set()
+    roots |= {found.root(1), found.root(2)}
+    for one in (entry(2), entry(2, 1), entry(1, 0, 1)):
+        merged([one], into=found)
+        roots.add(found.root(1))
+    assert len(roots) == 5
+
+
+def digest_of(found, *, root):
+    return Digest(
+        bytes(8), Topic.DIRECTORY, 0, b"" if root else found.have(3), (), 3, None, found.root(3) if root else b""
+    )
+
+
+def test_a_root_is_answered_by_yes_or_no_and_ids_by_records():
+    a, b = merged([entry(1), entry(2)]), merged([entry(2), entry(3)])
+    assert a.answer(digest_of(a, root=True)) == Offer((), b"")
+    assert b.answer(digest_of(a, root=True)) == Offer((), b"", differs=True)
+    offer = b.answer(digest_of(a, root=False))
+    assert offer == Offer((entry(3).envelope,), salted_id(short_id(entry(1).envelope), 3))
+    assert a.select(offer.wanted, 3) == (entry(1).envelope,)
 
 
 def test_a_digest_of_half_an_id_is_malformed():
     found = merged([entry(1)])
-    assert found.missing_from(found.have()) == ((), b"")
+    assert found.missing_from(found.have(1), 1) == ((), b"")
     for use in (found.missing_from, found.select):
         with pytest.raises(MalformedMessage):
-            use(found.have()[:-1])
+            use(found.have(1)[:-1], 1)
 
 
 def test_what_was_refused_is_not_wanted_again():
     found = merged([entry(1), entry(1, 0, 1)])
-    ids = short_id(entry(1).envelope) + short_id(entry(2).envelope)
-    assert found.missing_from(ids) == ((entry(1, 0, 1).envelope,), short_id(entry(2).envelope))
+    ids = [salted_id(short_id(entry(s).envelope), 4) for s in (1, 2)]
+    assert found.missing_from(b"".join(ids), 4) == ((entry(1, 0, 1).envelope,), ids[1])
 
 
 def test_who_has_one_of_two_contradicting_records_gets_the_other_and_nobody_else_does():
     found = merged([entry(1), entry(1, 0, 1), entry(2)])
     for has, gets in ((entry(1), entry(1, 0, 1)), (entry(1, 0, 1), entry(1))):
         other = merged([has])
-        offered, _ = found.missing_from(other.have())
+        offered, _ = found.missing_from(other.have(7), 7)
         assert set(offered) == {gets.envelope, entry(2).envelope}
         merged([gets], into=other)
         assert says(other) == {}
-    assert found.missing_from(b"")[0] == (entry(2).envelope,)
+    assert found.missing_from(b"", 7)[0] == (entry(2).envelope,)
 
 
 def test_proofs_are_bounded(monkeypatch):
@@ -224,8 +290,8 @@ def test_a_signer_that_is_struck_out_is_gone_and_stays_so():
 
 def test_an_offer_is_bounded_in_records_and_in_bytes():
     many = merged([entry(s) for s in range(MAX_OFFER_RECORDS + 10)])
-    assert len(many.missing_from(b"")[0]) == MAX_OFFER_RECORDS
-    assert len(many.select(many.have())) == MAX_OFFER_RECORDS
+    assert len(many.missing_from(b"", 1)[0]) == MAX_OFFER_RECORDS
+    assert len(many.select(many.have(1), 1)) == MAX_OFFER_RECORDS
     large = [bytes(1000)] * 1000
     assert sum(map(len, bounded(large))) <= MAX_OFFER_BYTES < sum(map(len, bounded(large))) + 1000
     assert bounded(large[:10]) == tuple(large[:10])
@@ -236,7 +302,7 @@ def test_bounded_offers_bring_everything_in_the_end():
     by_envelope = {one.envelope: one for one in source}
     exchanges = 0
     while len(sink) < len(source):
-        offered, _ = source.missing_from(sink.have())
+        offered, _ = source.missing_from(sink.have(exchanges), exchanges)
         assert offered
         merged([by_envelope[e] for e in offered], into=sink)
         exchanges += 1
@@ -244,9 +310,37 @@ def test_bounded_offers_bring_everything_in_the_end():
     assert says(sink) == says(source)
 
 
+def rounds_to_convergence(count, *, fan_out, loss, seed):
+    """Rounds until all of ``count`` sets, each with one record at first, are equal; every set knows whom to ask."""
+    rng = random.Random(seed)
+    by_envelope = {entry(s).envelope: entry(s) for s in range(count)}
+    sets = [merged([one]) for one in by_envelope.values()]
+    rounds = 0
+    while any(len(found) < count for found in sets):
+        rounds += 1
+        for me in range(count):
+            for _ in range(fan_out):
+                other, salt = sets[rng.randrange(count)], draw_salt(rng)
+                if rng.random() < loss:
+                    continue
+                offered, wanted = other.missing_from(sets[me].have(salt), salt)
+                if rng.random() < loss:
+                    continue
+                pushed = sets[me].select(wanted, salt)
+                merged([by_envelope[e] for e in offered], into=sets[me])
+                if rng.random() >= loss:
+                    merged([by_envelope[e] for e in pushed], into=other)
+    return rounds
+
+
+def test_a_hundred_sets_converge_within_log2_and_four_rounds_at_fan_out_two_and_five_percent_loss():
+    assert max(rounds_to_convergence(100, fan_out=2, loss=0.05, seed=seed) for seed in range(3)) <= math.log2(100) + 4
+    assert rounds_to_convergence(100, fan_out=2, loss=0.9, seed=1) > math.log2(100) + 4  # the control
+
+
 def test_only_a_small_set_travels_with_its_digest():
-    small = merged([entry(s, padding=100) for s in range(9)])
-    assert len(small.if_small()) == 9
-    large = merged([entry(s, padding=100) for s in range(11)])
+    small = merged([entry(s, padding=100) for s in range(2)])
+    assert len(small.if_small()) == 2
+    large = merged([entry(s, padding=100) for s in range(3)])
     assert sum(len(one.envelope) for one in large) > MAX_EAGER_BYTES
     assert large.if_small() == ()

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p_labeldp.errors import MalformedMessage, ProtocolError
-from p2p_labeldp.protocol import closing, directory, manifest, report, roster, wire
+from p2p_labeldp.protocol import admission, closing, directory, manifest, report, roster, wire
 from p2p_labeldp.protocol.exchange import answer_info
 from p2p_labeldp.protocol.messages import (
     MAX_CLUSTER_SIZE,
+    MAX_CONTACTS,
     MAX_ENVELOPE_BYTES,
     MAX_MESSAGE_BYTES,
     MAX_OFFER_RECORDS,
@@ -21,12 +22,15 @@ from p2p_labeldp.protocol.messages import (
     Answer,
     AnyMessage,
     Ask,
+    Contact,
+    Contradiction,
     Digest,
     Done,
     GetManifest,
     GetRoster,
     ManifestReply,
     Offer,
+    Place,
     Push,
     Receipt,
     Refusal,
@@ -42,16 +46,39 @@ RECORDS = st.lists(st.binary(max_size=300), max_size=4).map(tuple)
 CLUSTER = st.integers(0, 1_000_000)
 TOPIC = st.sampled_from(Topic)
 BLOB = st.binary(max_size=500)
+ROUND_START = st.binary(min_size=8, max_size=32)
+PLACES = st.builds(Place, st.from_regex(r"\A[a-z0-9_.:-]{1,253}\Z"), st.integers(1, 65535))
+PLACE, NOWHERE = Place("h", 1), Place("", 1)
+CONTACT = Contact(bytes(32), 0, PLACE)
+ROOTED = Digest(bytes(8), Topic.CLOSING, 0, b"", (), 0, None, bytes(8))
 
 MESSAGES = {
     GetManifest: st.builds(GetManifest, st.from_regex(r"\A[a-z0-9_.:-]{1,253}\Z"), st.integers(1, 65535)),
     ManifestReply: st.builds(ManifestReply, BLOB, st.floats(0, 1e9)),
-    Digest: st.builds(Digest, HASH, TOPIC, CLUSTER, IDS, RECORDS),
-    Offer: st.builds(Offer, RECORDS, IDS),
-    Push: st.builds(Push, HASH, TOPIC, RECORDS),
+    Digest: st.builds(
+        Digest,
+        ROUND_START,
+        TOPIC,
+        CLUSTER,
+        IDS,
+        RECORDS,
+        st.integers(0, (1 << 63) - 1),
+        st.none() | PLACES,
+        st.binary(max_size=8),
+    ),
+    Offer: st.builds(
+        Offer,
+        RECORDS,
+        IDS,
+        st.lists(st.builds(Contact, HASH, CLUSTER, PLACES), max_size=MAX_CONTACTS).map(tuple),
+        st.booleans(),
+        st.none() | CLUSTER,
+    ),
+    Push: st.builds(Push, ROUND_START, TOPIC, RECORDS),
     Done: st.just(Done()),
     GetRoster: st.builds(GetRoster, HASH, CLUSTER),
     RosterReply: st.builds(RosterReply, BLOB),
+    Contradiction: st.builds(Contradiction, BLOB, BLOB),
     Ask: st.builds(Ask, HASH, HASH, st.binary(min_size=16, max_size=16)),
     Answer: st.builds(Answer, st.binary(max_size=256)),
     Report: st.builds(Report, HASH, HASH, BLOB),
@@ -136,7 +163,16 @@ def test_deep_nesting_is_malformed():
         (ManifestReply(b"", 1e9), ManifestReply(b"", float("inf"))),
         (ManifestReply(b"", 0.0), ManifestReply(b"", -1.0)),
         (ManifestReply(bytes(MAX_ENVELOPE_BYTES), 0.0), ManifestReply(bytes(MAX_ENVELOPE_BYTES + 1), 0.0)),
-        (Offer((), bytes(8 * MAX_CLUSTER_SIZE)), Offer((), bytes(8 * MAX_CLUSTER_SIZE + 1))),
+        (Offer((), bytes(3 * MAX_CLUSTER_SIZE)), Offer((), bytes(3 * MAX_CLUSTER_SIZE + 1))),
+        (Offer((), b"", (CONTACT,) * MAX_CONTACTS), Offer((), b"", (CONTACT,) * (MAX_CONTACTS + 1))),
+        (Digest(bytes(8), Topic.CLOSING, 0, b"", ()), Digest(bytes(7), Topic.CLOSING, 0, b"", ())),
+        (Digest(bytes(32), Topic.CLOSING, 0, b"", ()), Digest(bytes(33), Topic.CLOSING, 0, b"", ())),
+        (Digest(bytes(8), Topic.CLOSING, 0, b"", (), 0), Digest(bytes(8), Topic.CLOSING, 0, b"", (), -1)),
+        (
+            Digest(bytes(8), Topic.CLOSING, 0, b"", (), 0, PLACE),
+            Digest(bytes(8), Topic.CLOSING, 0, b"", (), 0, NOWHERE),
+        ),
+        (ROOTED, msgspec.structs.replace(ROOTED, root=bytes(9))),
         (Offer((b"",) * MAX_OFFER_RECORDS, b""), Offer((b"",) * (MAX_OFFER_RECORDS + 1), b"")),
         (Offer((bytes(MAX_RECORD_BYTES),), b""), Offer((bytes(MAX_RECORD_BYTES + 1),), b"")),
         (GetRoster(bytes(32), 1_000_000), GetRoster(bytes(32), 1_000_001)),
@@ -163,6 +199,7 @@ OPENERS = {
     roster.KIND: lambda data: roster.open_roster(
         data, keys=LEARNER, opened=dataclasses.replace(OPENED, learner=keys(1).peer_id), cluster=0
     ),
+    admission.KIND: lambda data: admission.signer_of(data, LEARNER),
     closing.KIND: lambda data: closing.Closing(roster=open_roster(), keys=LEARNER)._open(data),
 }
 PAYLOADS = st.one_of(

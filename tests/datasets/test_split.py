@@ -77,7 +77,11 @@ def test_synthetic_comes_in_the_size_asked_for(peers, share):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"name": "iris"}, "data.name: 'iris' given; the known names are breast-cancer, digits, synthetic"),
+        (
+            {"name": "iris"},
+            "data.name: 'iris' given; the known names are breast-cancer, cifar-10, digits, fashion-mnist, mnist,"
+            " synthetic",
+        ),
         ({"peers": 456}, "data.peers: 456 given; breast-cancer has 2 to 455 training rows"),
         ({"peers": 1}, "data.peers: 1 given; at least 2 are needed"),
         ({"test_share": 1.0}, "data.test_share: 1.0 given; a number above 0 and below 1 is allowed"),

@@ -1,26 +1,24 @@
-"""Data sets by name, split into one training row per peer and held-out rows that measure the model.
-
-The classes of a data set are written here, never read off its labels: inferring them would leak who holds a rare one.
-scikit-learn is imported where it is used, since it takes a second and peers never need it.
-"""
+"""Rows by name, split into one training row per peer and held-out rows that measure the model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_labeldp import randomness
+from p2p_labeldp.datasets.catalogue import IMAGE_SETS
+from p2p_labeldp.datasets.images import read_images
+from p2p_labeldp.datasets.small import SOURCES
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.labels import LabelSpace
 from p2p_labeldp.randomness import Stream
 
 SYNTHETIC_PEERS = 1000
 """Training rows of ``synthetic`` when no number of peers is given."""
-_SITES, _DIMENSIONS, _RARE = 15, 8, 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,6 +32,7 @@ class Split:
         test_labels: Their labels, shape (m,), uint8. They measure the model and are not protected.
         label_space: The public classes.
         name: The data set's name.
+        verified: Whether the rows are the published ones, for sets that are; else results must say ``unverified``.
     """
 
     train_features: npt.NDArray[np.float64]
@@ -42,22 +41,37 @@ class Split:
     test_labels: npt.NDArray[np.uint8]
     label_space: LabelSpace
     name: str
+    verified: bool = True
 
 
-def load(name: str, *, seed: int, test_share: float, peers: int | None = None) -> Split:
+def load(
+    name: str,
+    *,
+    seed: int,
+    test_share: float,
+    peers: int | None = None,
+    directory: str | Path | None = None,
+    verify: bool = True,
+) -> Split:
     """Loads a data set and splits it by a random shuffle that the seed alone decides.
+
+    The image sets keep their published split: the test rows are all held out, in their order, and only the training
+    rows are shuffled. Their pixels are divided by 255.
 
     Args:
         name: One of :func:`known`.
         seed: Of the study; the split is ordinal 0 of the DATA stream.
-        test_share: Share of all rows held out, above 0 and below 1; rounded up to whole rows.
+        test_share: Share of all rows held out, above 0 and below 1; rounded up to whole rows. Image sets don't read it.
         peers: Number of training rows kept, the first of the shuffle; by default all. The held-out rows do not depend
             on it, so that numbers of peers can be compared; ``synthetic`` is made in the size asked for.
+        directory: Where the files of image sets are; see ``files``.
+        verify: Whether image files that are not the published ones are refused.
 
     Raises:
-        ConfigurationError: An unknown name, a share outside its range, or more peers than training rows.
+        ConfigurationError: An unknown name, a share outside its range, more peers than training rows, or files that are
+            missing, truncated or altered.
     """
-    if name not in _SOURCES:
+    if name not in known():
         raise ConfigurationError(f"{name!r} given; the known names are {', '.join(known())}", field="data.name")
     if not 0 < test_share < 1:
         raise ConfigurationError(
@@ -67,7 +81,9 @@ def load(name: str, *, seed: int, test_share: float, peers: int | None = None) -
         raise ConfigurationError(f"{peers!r} given; at least 2 are needed", field="data.peers")
     # RandomState, not Generator: its streams are frozen, so a seed gives the same split under every NumPy.
     random = np.random.RandomState(randomness.generator_seed(seed, Stream.DATA, 0))
-    features, labels, label_space = _SOURCES[name](random, _rows_for(peers or SYNTHETIC_PEERS, test_share))
+    if name in IMAGE_SETS:
+        return _images(name, random, peers, directory, verify)
+    features, labels, label_space = SOURCES[name](random, _rows_for(peers or SYNTHETIC_PEERS, test_share))
     order = random.permutation(len(labels))
     held_out = math.ceil(len(labels) * test_share)
     available = len(labels) - held_out
@@ -88,6 +104,25 @@ def load(name: str, *, seed: int, test_share: float, peers: int | None = None) -
     )
 
 
+def _images(
+    name: str, random: np.random.RandomState, peers: int | None, directory: str | Path | None, verify: bool
+) -> Split:
+    found = read_images(name, directory=directory, verify=verify)
+    available = len(found.train_labels)
+    if peers is not None and peers > available:
+        raise ConfigurationError(f"{peers} given; {name} has 2 to {available} training rows", field="data.peers")
+    train = random.permutation(available)[:peers]
+    return Split(
+        train_features=found.train_pixels[train] / 255.0,
+        train_labels=found.train_labels[train],
+        test_features=found.test_pixels / 255.0,
+        test_labels=found.test_labels,
+        label_space=found.label_space,
+        name=name,
+        verified=found.verified,
+    )
+
+
 def _rows_for(training_rows: int, test_share: float) -> int:
     rows = math.ceil(training_rows / (1 - test_share))
     while rows - math.ceil(rows * test_share) < training_rows:  # where the division was rounded down
@@ -97,50 +132,4 @@ def _rows_for(training_rows: int, test_share: float) -> int:
 
 def known() -> list[str]:
     """Names of the data sets."""
-    return sorted(_SOURCES)
-
-
-_Rows = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8], LabelSpace]
-
-
-def _breast_cancer(random: np.random.RandomState, wanted: int) -> _Rows:
-    """Wisconsin diagnostic breast cancer, as scikit-learn carries it: 569 rows, 30 features."""
-    from sklearn.datasets import load_breast_cancer
-
-    features, labels = load_breast_cancer(return_X_y=True)
-    return _floats(features), labels.astype(np.uint8), LabelSpace(classes=("malignant", "benign"))
-
-
-def _digits(random: np.random.RandomState, wanted: int) -> _Rows:
-    """Handwritten digits of 8 x 8 pixels, as scikit-learn carries them, even against odd: 1,797 rows, 64 features."""
-    from sklearn.datasets import load_digits
-
-    features, digits = load_digits(return_X_y=True)
-    return _floats(features), (digits % 2).astype(np.uint8), LabelSpace(classes=("even", "odd"))
-
-
-def _synthetic(random: np.random.RandomState, wanted: int) -> _Rows:
-    """Load for benchmarks in any size: 15 sites in 8 dimensions, at each a Gaussian blob of either class.
-
-    The first feature of a site tells which of its blobs is the common one (95 % of its rows), as it would where a
-    clustering suits its task; the other features keep the sites apart, and the blobs of a site overlap.
-    """
-    centres = random.uniform(-20, 20, size=(_SITES, _DIMENSIONS))
-    common = np.arange(_SITES) % 2
-    centres[:, 0] = np.where(common == 1, 6.0, -6.0)
-    site = random.randint(_SITES, size=wanted)
-    labels = np.where(random.uniform(size=wanted) < _RARE, 1 - common[site], common[site]).astype(np.uint8)
-    features = centres[site] + random.standard_normal((wanted, _DIMENSIONS))
-    features[:, 1] += labels  # the two blobs: one standard deviation apart
-    return features, labels, LabelSpace(classes=("a", "b"))
-
-
-_SOURCES: dict[str, Callable[[np.random.RandomState, int], _Rows]] = {
-    "breast-cancer": _breast_cancer,
-    "digits": _digits,
-    "synthetic": _synthetic,
-}
-
-
-def _floats(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    return np.ascontiguousarray(features, dtype=np.float64)
+    return sorted([*SOURCES, *IMAGE_SETS])

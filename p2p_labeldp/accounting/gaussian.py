@@ -1,0 +1,60 @@
+"""The Gaussian mechanism, exactly: two normal laws of deviation 1 whose means are mu apart.
+
+delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)      (Balle, Wang, ICML 2018, theorem 8)
+
+In logarithms, so that neither large eps nor small delta is lost to cancellation; epsilon by bisection, the end kept at
+which delta was evaluated and is not exceeded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from p2p_labeldp.accounting.ranges import check_delta, check_epsilon
+from p2p_labeldp.errors import ConfigurationError
+
+Reals = npt.NDArray[np.float64]
+
+TOLERANCE = 1e-10
+"""Relative width at which bisection stops."""
+
+
+def delta(mu: float | Reals, epsilon: float) -> Reals:
+    """delta at ``epsilon``, elementwise over ``mu`` > 0."""
+    means, eps = np.asarray(mu, dtype=np.float64), check_epsilon(epsilon)
+    near = special.log_ndtr(means / 2 - eps / means)
+    far = special.log_ndtr(-means / 2 - eps / means)
+    # far + eps <= near but for rounding
+    return np.asarray(np.exp(near) * -np.expm1(np.minimum(0.0, eps + far - near)))
+
+
+def epsilon(mu: float, delta_: float) -> float:
+    """Least epsilon at ``delta_``, rounded up; infinite at 0.
+
+    Args:
+        mu: Sensitivity over deviation, above 0.
+        delta_: At least 0 and below 1.
+    """
+    if isinstance(mu, bool) or not 0 < mu < math.inf:
+        raise ConfigurationError(f"{mu} given; a finite number above 0 is needed", field="mu")
+    return least_epsilon(lambda eps: float(delta(mu, eps)), check_delta(delta_))
+
+
+def least_epsilon(profile: Callable[[float], float], delta_: float) -> float:
+    """Least epsilon at which a decreasing ``profile`` is within ``delta_``, from above; infinite at 0."""
+    if delta_ == 0:
+        return math.inf
+    if profile(0.0) <= delta_:
+        return 0.0
+    low, high = 0.0, 1.0
+    while profile(high) > delta_:
+        low, high = high, 2 * high
+    while high - low > TOLERANCE * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if profile(middle) <= delta_ else (middle, high)
+    return high

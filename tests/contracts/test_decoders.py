@@ -1,0 +1,429 @@
+"""Whatever bytes come in, a decoder gives a value or its one kind of refusal, in memory that the input bounds.
+
+Every place that turns untrusted bytes into values stands in ``DECODERS``, and a test below finds those that don't.
+"""
+
+import importlib
+import json
+import pkgutil
+import re
+import tomllib
+import tracemalloc
+import typing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from protocol.little_round import LEARNER, OPENED, ROUND, content, keys, open_roster
+from protocol.little_round import manifest as manifest_of
+from protocol.little_round import roster as signed_roster
+
+import p2p_labeldp
+from p2p_labeldp import config, facts, protocol
+from p2p_labeldp.clustering import Clustering
+from p2p_labeldp.crypto.signatures import sign_request, sign_response, verify_request, verify_response
+from p2p_labeldp.errors import ConfigurationError, LabelDPError, ProtocolError, TransportError
+from p2p_labeldp.measuring import row
+from p2p_labeldp.network import launcher, study
+from p2p_labeldp.protocol import admission, closing, directory, kept, manifest, report, roster, wire
+from p2p_labeldp.protocol import messages as m
+from p2p_labeldp.protocol.exchange import answer_info
+
+ROUND_ID, ROSTER = OPENED.round_id, open_roster()
+ME = keys(1)
+BOX_INFO = answer_info(ROUND_ID, ROSTER.digest, ME.peer_id)
+REPORT = report.make(
+    (0.0, 1.0),
+    ME.seal(ROUND.sealing_public, b"\1", info=BOX_INFO),
+    roster=ROSTER,
+    keys=ME,
+    round_key=ROUND.sealing_public,
+)
+PLACE = m.Place("127.0.0.1", 7400)
+
+MESSAGES = [
+    m.GetManifest("127.0.0.1", 7400),
+    m.ManifestReply(b"envelope", 1.5),
+    m.Digest(ROUND_ID[:8], m.Topic.DIRECTORY, 3, b"123456", (b"record",), 77, PLACE, b""),
+    m.Digest(ROUND_ID[:8], m.Topic.CLOSING, 0, b"", (), 5, None, bytes(8)),
+    m.Offer((b"one", b"two"), b"123", (m.Contact(bytes(32), 2, PLACE),), True, 2),
+    m.Push(ROUND_ID[:8], m.Topic.DIRECTORY, (b"record",)),
+    m.Done(),
+    m.GetRoster(ROUND_ID, 1),
+    m.RosterReply(b"envelope"),
+    m.Contradiction(b"one", b"another"),
+    m.Ask(ROUND_ID, ROSTER.digest, bytes(16)),
+    m.Answer(bytes(60)),
+    REPORT,
+    m.Receipt(b"receipt"),
+    m.Refusal("not_ready", retry=True),
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One decoder: what it takes, what it refuses with, and the types it reads."""
+
+    decode: typing.Callable[[bytes], object]
+    valid: bytes
+    refusal: type[LabelDPError] = ProtocolError
+    covers: tuple[type, ...] = ()
+    form: str = "msgpack"
+
+
+def open_peer_record(envelope):
+    return directory.open_record(envelope, keys=LEARNER, round_id=ROUND_ID, expires_by=40.0, now=0.0)
+
+
+def open_manifest(envelope):
+    return manifest.open_manifest(envelope, keys=LEARNER, learner=ME.peer_id)
+
+
+def open_any_roster(envelope):
+    return roster.open_roster(envelope, keys=LEARNER, opened=replace(OPENED, learner=ME.peer_id), cluster=0)
+
+
+def open_ready(envelope):
+    return closing.Closing(roster=ROSTER, keys=LEARNER)._open(envelope)
+
+
+def check_receipt(envelope):
+    return report.check_receipt(envelope, REPORT, keys=ME, learner=ME.peer_id)
+
+
+ENVELOPES = {
+    directory.KIND: (open_peer_record, content(1), (directory.PeerRecord,)),
+    manifest.KIND: (open_manifest, manifest_of(), (manifest.Manifest, manifest.Deadlines)),
+    roster.KIND: (open_any_roster, None, (roster.Roster,)),
+    admission.KIND: (
+        lambda envelope: admission.signer_of(envelope, LEARNER),
+        admission.Enrolment(bytes(32)),
+        (admission.Enrolment,),
+    ),
+    closing.KIND: (open_ready, closing.ReadyRecord(ROUND_ID, ROSTER.digest, True), (closing.ReadyRecord,)),
+    report.RECEIPT_KIND: (
+        check_receipt,
+        report.ReceiptContent(ROUND_ID, ROSTER.digest, ME.peer_id, report.digest(REPORT)),
+        (report.ReceiptContent,),
+    ),
+}
+
+
+def payload_of(kind):
+    _, value, _ = ENVELOPES[kind]
+    return signed_roster(signer=ME)[97:] if value is None else msgspec.msgpack.encode(value)
+
+
+def signed_by_somebody(kind):
+    """The signer may be anybody, so what is inside a good signature is as untrusted as the rest."""
+    opener, _, covers = ENVELOPES[kind]
+    return Case(lambda payload: opener(ME.sign(kind, payload)), payload_of(kind), covers=covers)
+
+
+def open_content(plaintext):
+    sealed = ME.seal(ROUND.sealing_public, plaintext, info=report.report_info(ROUND_ID, ROSTER.digest, ME.peer_id))
+    return open_report(sealed)
+
+
+def open_report(sealed):
+    message = m.Report(ROUND_ID, ROSTER.digest, sealed)
+    return report.open_report(message, ME.peer_id, keys=ROUND, dimension=2, num_classes=2)
+
+
+ASKED = {"method": "POST", "authority": "127.0.0.1:1", "path": "/p2p/v1", "body": b"question"}
+REQUEST = sign_request(
+    ME.signing_key, content_type="x/y", recipient=LEARNER.peer_id, now=1_700_000_000, nonce=bytes(16), **ASKED
+)
+RESPONSE = sign_response(
+    LEARNER.signing_key,
+    status=200,
+    content_type="x/y",
+    body=b"answer",
+    recipient=ME.peer_id,
+    request_signature=REQUEST["signature"],
+    now=1_700_000_000,
+)
+
+
+def fields_of(data):
+    return dict(line.split(": ", 1) for line in data.decode("latin-1").split("\n") if ": " in line)
+
+
+def text_of(fields):
+    return "\n".join(f"{name}: {value}" for name, value in fields.items()).encode()
+
+
+def read_request(data):
+    return verify_request(fields_of(data), recipient=LEARNER.peer_id, now=1_700_000_000, **ASKED)
+
+
+def read_response(data):
+    return verify_response(
+        fields_of(data),
+        status=200,
+        body=b"answer",
+        sender=LEARNER.peer_id,
+        recipient=ME.peer_id,
+        request_signature=REQUEST["signature"],
+    )
+
+
+def read_config(data):
+    path = Path(read_config.directory) / "configuration.toml"
+    path.write_bytes(data)
+    return config.load(str(path))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _directory(tmp_path_factory):
+    read_config.directory = tmp_path_factory.mktemp("decoders")
+
+
+ROW = row.Row(
+    **{
+        name: {int: 3, str: "pass"}.get(kind, 0.5)
+        for name, kind in typing.get_type_hints(row.Row, include_extras=False).items()
+    }
+)
+FACT = facts.Ended(peer=3, at=1.5, outcome=facts.Outcome.ABSTAINED, reason=facts.Reason.MATE_TIMEOUT)
+COLLECTED = study.Collected(
+    rosters=(study.CollectedRoster(0, 5, 0.1, 0.04, 5),), reports=(study.CollectedReport(1, 1, 0, (0.5,), 1),)
+)
+
+DECODERS = {
+    **{
+        f"message {i} {type(one).__name__}": Case(wire.decode, wire.encode(one), covers=(type(one),))
+        for i, one in enumerate(MESSAGES)
+    },
+    **{
+        f"envelope of a {kind}": Case(ENVELOPES[kind][0], ME.sign(kind, payload_of(kind)), form="bytes")
+        for kind in ENVELOPES
+    },
+    **{f"payload of a {kind}": signed_by_somebody(kind) for kind in ENVELOPES},
+    "sealed report": Case(open_report, REPORT.sealed, form="bytes"),
+    "content of a report": Case(
+        open_content,
+        ROUND.open(REPORT.sealed, info=report.report_info(ROUND_ID, ROSTER.digest, ME.peer_id)),
+        covers=(report.Content,),
+    ),
+    "box": Case(
+        lambda box: ROUND.open(box, info=BOX_INFO), ME.seal(ROUND.sealing_public, b"\1", info=BOX_INFO), form="bytes"
+    ),
+    "fields of a signed request": Case(read_request, text_of(REQUEST), form="bytes"),
+    "fields of a signed response": Case(read_response, text_of(RESPONSE), form="bytes"),
+    "configuration": Case(
+        read_config, b'[data]\nname = "digits"\n[clusters]\ncount = 5\n', ConfigurationError, form="bytes"
+    ),
+    "line of facts.jsonl": Case(facts.decode, facts.encode(FACT), ConfigurationError, form="json"),
+    "line of measure.jsonl": Case(row.from_line, row.to_line(ROW).encode(), ConfigurationError, form="json"),
+    "what a learner process hands over": Case(
+        launcher._decode_collected, msgspec.msgpack.encode(COLLECTED), TransportError
+    ),
+}
+
+PARTS = (m.Place, m.Contact)  # inside Digest and Offer
+NOT_READ = (m.Message,)  # a base
+KEPT = {one for one in vars(kept).values() if isinstance(one, type) and one.__module__ == kept.__name__}  # on disk
+
+READ_ELSEWHERE = {
+    "cli/peer.py": "an example in a file of the user's; tests/cli/test_peer.py",
+    "network/learner_process.py": "the launcher's terms, from a pipe of its own",
+    "network/zygote.py": "the launcher's specs, from a pipe of its own",
+    "network/store.py": "the peer's own state; tests/network/test_store.py",
+    "protocol/kept.py": "the party's own log; tests/network/test_store.py",
+    "reports/views.py": "a run's own directory; tests/cli/test_view.py",
+    "results.py": "a result in a file of the user's; tests/test_results.py",
+}
+TESTED_HERE = {
+    "config/reading.py",
+    "facts.py",
+    "measuring/row.py",
+    "network/launcher.py",
+    "protocol/admission.py",
+    "protocol/closing.py",
+    "protocol/directory.py",
+    "protocol/manifest.py",
+    "protocol/report.py",
+    "protocol/roster.py",
+    "protocol/wire.py",
+}
+READS = re.compile(
+    r"\b(msgpack|json)\.(Decoder|decode)\(|msgspec\.convert\(|\bjson\.loads?\(|tomllib\.loads?\(|np\.load|pickle|csv\.reader"
+)
+
+
+# -- nothing is forgotten -------------------------------------------------------------------------------------------
+
+
+def struct_types():
+    found = set()
+    for module in pkgutil.iter_modules(protocol.__path__, f"{protocol.__name__}."):
+        members = vars(importlib.import_module(module.name)).values()
+        found |= {one for one in members if isinstance(one, type) and issubclass(one, msgspec.Struct)}
+    return {one for one in found if one.__module__.startswith(protocol.__name__)} - KEPT
+
+
+def test_every_type_that_travels_has_a_decoder_tested_here():
+    covered = {kind for case in DECODERS.values() for kind in case.covers} | set(PARTS) | set(NOT_READ)
+    assert struct_types() == covered
+    assert set(typing.get_args(m.AnyMessage)) <= covered
+
+
+def test_every_module_that_decodes_is_known_here():
+    root = Path(p2p_labeldp.__file__).parent
+    found = {str(path.relative_to(root)) for path in root.rglob("*.py") if READS.search(path.read_text())}
+    assert found == TESTED_HERE | set(READ_ELSEWHERE)
+
+
+# -- what comes in --------------------------------------------------------------------------------------------------
+
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    2**63,
+    2**64 - 1,
+    -(2**63),
+    1.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x" * 300,
+    b"",
+    b"\0" * 40,
+    [],
+    {},
+]
+ODD += [[[]], {"": []}, {1: 2}, ["a", 1, None], [1e308] * 5]
+
+
+def leaves(value, path=()):
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from leaves(inner, (*path, key))
+
+
+def with_other(value, path, other):
+    if not path:
+        return other
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = with_other(copy[path[0]], path[1:], other)
+    return copy
+
+
+def swapped(data, form, draw):
+    """One value inside becomes another type, or goes, or comes twice."""
+    if form == "bytes":
+        return data
+    loads, dumps = (
+        (json.loads, lambda v: json.dumps(v, default=repr).encode())
+        if form == "json"
+        else (
+            msgspec.msgpack.decode,
+            msgspec.msgpack.encode,
+        )
+    )
+    tree = loads(data)
+    path = draw(st.sampled_from(sorted(leaves(tree), key=repr)))
+    if path and draw(st.booleans()):
+        parent = tree
+        for key in path[:-1]:
+            parent = parent[key]
+        rest = (
+            {k: v for k, v in parent.items() if k != path[-1]}
+            if isinstance(parent, dict)
+            else parent[: path[-1]] + parent[path[-1] :] * 2
+        )
+        return dumps(with_other(tree, path[:-1], rest))
+    return dumps(with_other(tree, path, draw(st.sampled_from(ODD))))
+
+
+@st.composite
+def damaged(draw, case):
+    """The valid bytes with something wrong; now and then unhurt."""
+    data = bytearray(swapped(case.valid, case.form, draw) if draw(st.booleans()) else case.valid)
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, max(len(data) - 1, 0)))
+        match draw(st.sampled_from(["flip", "truncate", "extend", "insert", "repeat"])):
+            case "flip" if data:
+                data[at] ^= 1 << draw(st.integers(0, 7))
+            case "truncate":
+                del data[at:]
+            case "extend":
+                data += draw(st.binary(min_size=1, max_size=40))
+            case "insert":
+                data[at:at] = draw(st.binary(min_size=1, max_size=5))
+            case "repeat":
+                data[at:at] = data[at : at + 20]
+    return bytes(data)
+
+
+HEADS = [b"\xdd", b"\xdf", b"\xc6", b"\xdb", b"\xc9"]  # array, map, bytes, text, extension of four bytes' length
+BOMBS = [head + b"\xff\xff\xff\xff" + b"\x01" * 10 for head in HEADS]
+BOMBS += [b"\x93" + bomb for bomb in BOMBS]
+BOMBS += [b"\x91" * 200_000, b"\x81\xa1a" * 100_000, b"[" * 200_000, b'{"a":' * 180_000, b"a = " + b"[" * 100_000]
+
+
+def comes_to(case, data):
+    """A value, or the decoder's refusal; any other exception fails the test."""
+    try:
+        return case.decode(data)
+    except case.refusal as exc:
+        return exc
+
+
+def drop(case, inputs):
+    for data in inputs:
+        comes_to(case, data)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_valid_bytes_decode(name):
+    assert not isinstance(comes_to(DECODERS[name], DECODERS[name].valid), Exception)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@settings(max_examples=60)
+@given(data=st.binary(max_size=300))
+def test_any_bytes_are_a_value_or_a_refusal(name, data):
+    comes_to(DECODERS[name], data)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@settings(max_examples=120)
+@given(data=st.data())
+def test_damaged_bytes_are_a_value_or_a_refusal(name, data):
+    case = DECODERS[name]
+    comes_to(case, data.draw(damaged(case)))
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_lengths_that_lie_and_endless_nesting_are_refused_in_bounded_memory(name):
+    case = DECODERS[name]
+    comes_to(case, case.valid)  # what is imported or cached at the first call does not count
+    for bomb in BOMBS:
+        tracemalloc.start()
+        try:
+            assert isinstance(comes_to(case, bomb), case.refusal)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 4 << 20, (len(bomb), bomb[:8], peak)
+
+
+def test_a_decoder_that_lets_another_exception_out_is_found():
+    """The control: the same inputs against decoders without their boundary."""
+    bare = {
+        "message": Case(msgspec.msgpack.Decoder(m.AnyMessage).decode, wire.encode(MESSAGES[0])),
+        "fact": Case(msgspec.json.Decoder(facts.AnyFact).decode, facts.encode(FACT), ConfigurationError, form="json"),
+        "configuration": Case(lambda data: tomllib.loads(data.decode()), b"a = 1", ConfigurationError),
+        "clustering": Case(lambda data: Clustering(**msgspec.msgpack.decode(data)), b"\x80", ConfigurationError),
+    }
+    for case in bare.values():
+        with pytest.raises((ValueError, TypeError, RecursionError)):
+            drop(case, BOMBS)
