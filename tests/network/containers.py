@@ -44,12 +44,7 @@ from p2p_labeldp.network.transport import parse_address
 from p2p_labeldp.protocol import kept
 
 PORT = 7741
-PHASES = {
-    "join": 75,
-    "exchange": 30,
-    "closing": 30,
-    "report": 20,
-}  # seconds; two busy cores have to start 21 containers
+PHASES = {"join": 50, "exchange": 20, "closing": 30, "report": 15}  # seconds; two busy cores start 21 containers
 GRACE = 90.0  # beyond the last deadline
 KINDS = ("kill", "pause", "cut")
 

@@ -1,6 +1,7 @@
 """TLS under the peer protocol: with it both ends agree, without it nothing is readable and nobody is believed."""
 
 import asyncio
+import contextlib
 import datetime
 import ipaddress
 import socket
@@ -117,21 +118,29 @@ async def test_what_travels_is_not_readable(tmp_path):
         server = HttpServer(SERVER.signing_key, lambda _sender, body: body)
         port = await server.start(HOST, 0, tls=None if one is None else one.server)
 
-        async def relay(reader, writer, port=port, seen=seen):
+        through = asyncio.Event()
+
+        async def relay(reader, writer, port=port, seen=seen, through=through):
             far_reader, far_writer = await asyncio.open_connection(HOST, port)
 
             async def pump(source, sink):
-                while data := await source.read(65536):
-                    seen.extend(data)
-                    sink.write(data)
+                with contextlib.suppress(ConnectionError):
+                    while data := await source.read(65536):
+                        seen.extend(data)
+                        sink.write(data)
                 sink.close()
 
             await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+            for sink in (writer, far_writer):
+                with contextlib.suppress(ConnectionError):
+                    await sink.wait_closed()
+            through.set()
 
         middle = await asyncio.start_server(relay, HOST, 0)
         async with HttpClient(tls=None if one is None else one.client) as client:
             to = Address(SERVER.peer_id, HOST, middle.sockets[0].getsockname()[1])
             assert await client.post(CLIENT.signing_key, to, b"a message", timeout=5.0) == b"a message"
+        await asyncio.wait_for(through.wait(), 10)
         middle.close()
         await server.close()
         assert (b"a message" in seen and b"/p2p/" in seen) is readable
