@@ -24,12 +24,13 @@ def brought(tmp_path, monkeypatch):
     main(["keygen", "alice.key"])
     parties = []
 
-    def take_part(party, **_):
+    def take_part(brought, *, ended, **_):
+        (party,) = brought
         parties.append((party, party.store.ledger().flipped(party.example.label_id)))
         party.store(msgspec.structs.replace(RELEASE, label_id=party.example.label_id))
-        return ENDED
+        ended(ENDED)
 
-    monkeypatch.setattr(peer, "_take_part", take_part)
+    monkeypatch.setattr(peer, "take_part", take_part)
 
     def run(*arguments, example="alice.json"):
         where = ["--key", "alice.key", "--classes", "no,yes", "--listen", "127.0.0.1:7801", "--learner", LEARNER]
@@ -102,7 +103,7 @@ def test_the_state_may_be_elsewhere(brought):
 @pytest.mark.parametrize(("arguments", "allowed"), [((), False), (("--another-roster",), True)])
 def test_another_roster_is_refused_unless_allowed(brought, monkeypatch, arguments, allowed):
     ledgers = []
-    monkeypatch.setattr(peer, "_take_part", lambda party, **_: ledgers.append(party.store.ledger()) or ENDED)
+    monkeypatch.setattr(peer, "take_part", lambda brought, **_: ledgers.append(brought[0].store.ledger()))
     brought(*arguments)
     (ledger,) = ledgers
     ledger.enter(RELEASE)
