@@ -57,8 +57,7 @@ def load(name: str, *, seed: int, test_share: float, peers: int | None = None) -
     Raises:
         ConfigurationError: An unknown name, a share outside its range, or more peers than training rows.
     """
-    if name not in _SOURCES:
-        raise ConfigurationError(f"{name!r} given; the known names are {', '.join(known())}", field="data.name")
+    _check_name(name)
     if not 0 < test_share < 1:
         raise ConfigurationError(
             f"{test_share!r} given; a number above 0 and below 1 is allowed", field="data.test_share"
@@ -67,7 +66,8 @@ def load(name: str, *, seed: int, test_share: float, peers: int | None = None) -
         raise ConfigurationError(f"{peers!r} given; at least 2 are needed", field="data.peers")
     # RandomState, not Generator: its streams are frozen, so a seed gives the same split under every NumPy.
     random = np.random.RandomState(randomness.generator_seed(seed, Stream.DATA, 0))
-    features, labels, label_space = _SOURCES[name](random, _rows_for(peers or SYNTHETIC_PEERS, test_share))
+    label_space = label_space_of(name)
+    features, labels = _SOURCES[name].rows(random, _rows_for(peers or SYNTHETIC_PEERS, test_share))
     order = random.permutation(len(labels))
     held_out = math.ceil(len(labels) * test_share)
     available = len(labels) - held_out
@@ -100,7 +100,22 @@ def known() -> list[str]:
     return sorted(_SOURCES)
 
 
-_Rows = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8], LabelSpace]
+def label_space_of(name: str) -> LabelSpace:
+    """The classes of a data set.
+
+    Raises:
+        ConfigurationError: An unknown name.
+    """
+    _check_name(name)
+    return LabelSpace(classes=_SOURCES[name].classes)
+
+
+def _check_name(name: str) -> None:
+    if name not in _SOURCES:
+        raise ConfigurationError(f"{name!r} given; the known names are {', '.join(known())}", field="data.name")
+
+
+_Rows = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]
 
 
 def _breast_cancer(random: np.random.RandomState, wanted: int) -> _Rows:
@@ -108,15 +123,37 @@ def _breast_cancer(random: np.random.RandomState, wanted: int) -> _Rows:
     from sklearn.datasets import load_breast_cancer
 
     features, labels = load_breast_cancer(return_X_y=True)
-    return _floats(features), labels.astype(np.uint8), LabelSpace(classes=("malignant", "benign"))
+    return _floats(features), labels.astype(np.uint8)
 
 
 def _digits(random: np.random.RandomState, wanted: int) -> _Rows:
     """Handwritten digits of 8 x 8 pixels, as scikit-learn carries them, even against odd: 1,797 rows, 64 features."""
+    features, digits = _ten_digits(random, wanted)
+    return features, digits % 2
+
+
+def _ten_digits(random: np.random.RandomState, wanted: int) -> _Rows:
+    """The same digits, all ten told apart."""
     from sklearn.datasets import load_digits
 
     features, digits = load_digits(return_X_y=True)
-    return _floats(features), (digits % 2).astype(np.uint8), LabelSpace(classes=("even", "odd"))
+    return _floats(features), digits.astype(np.uint8)
+
+
+def _iris(random: np.random.RandomState, wanted: int) -> _Rows:
+    """Fisher's iris, as scikit-learn carries it: 150 rows, 4 features."""
+    from sklearn.datasets import load_iris
+
+    features, labels = load_iris(return_X_y=True)
+    return _floats(features), labels.astype(np.uint8)
+
+
+def _wine(random: np.random.RandomState, wanted: int) -> _Rows:
+    """Wines of three cultivars, as scikit-learn carries them: 178 rows, 13 features."""
+    from sklearn.datasets import load_wine
+
+    features, labels = load_wine(return_X_y=True)
+    return _floats(features), labels.astype(np.uint8)
 
 
 def _synthetic(random: np.random.RandomState, wanted: int) -> _Rows:
@@ -132,13 +169,24 @@ def _synthetic(random: np.random.RandomState, wanted: int) -> _Rows:
     labels = np.where(random.uniform(size=wanted) < _RARE, 1 - common[site], common[site]).astype(np.uint8)
     features = centres[site] + random.standard_normal((wanted, _DIMENSIONS))
     features[:, 1] += labels  # the two blobs: one standard deviation apart
-    return features, labels, LabelSpace(classes=("a", "b"))
+    return features, labels
 
 
-_SOURCES: dict[str, Callable[[np.random.RandomState, int], _Rows]] = {
-    "breast-cancer": _breast_cancer,
-    "digits": _digits,
-    "synthetic": _synthetic,
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Classes, and what makes the rows."""
+
+    classes: tuple[str, ...]
+    rows: Callable[[np.random.RandomState, int], _Rows]
+
+
+_SOURCES = {
+    "breast-cancer": _Source(("malignant", "benign"), _breast_cancer),
+    "digits": _Source(("even", "odd"), _digits),
+    "digits-10": _Source(tuple("0123456789"), _ten_digits),
+    "iris": _Source(("setosa", "versicolor", "virginica"), _iris),
+    "synthetic": _Source(("a", "b"), _synthetic),
+    "wine": _Source(("class_0", "class_1", "class_2"), _wine),
 }
 
 

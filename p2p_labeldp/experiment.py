@@ -33,6 +33,7 @@ from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
 from p2p_labeldp.learning import erm
+from p2p_labeldp.mechanisms import randomized_response
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
 from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
@@ -140,10 +141,7 @@ def prepare(config: Config, *, engine: str, seed: int) -> Prepared:
     randomness.check_seed(seed)
     _check_supported(config, engine)
     split = datasets.load(config.data.name, seed=seed, test_share=config.data.test_share, peers=config.data.peers)
-    if len(split.label_space) != 2:
-        raise ConfigurationError(
-            f"{split.name} has {len(split.label_space)} classes; 2 are what can be accounted for", field="data.name"
-        )
+    _check_flip(config, len(split.label_space))
     peers = len(split.train_labels)
     fitted = clustering.fit(
         split.train_features, count=config.clusters.count, minimum_size=config.clusters.minimum_size, seed=seed
@@ -218,7 +216,7 @@ def run(config: Config, *, engine: str, seed: int, progress: Progress | None = N
     accuracy = _accuracy(prepared, played.noisy)
     accounting = time.monotonic()
     clusters = promise.of_clusters(played.rosters, config, len(prepared.split.label_space))
-    views = promise.of_views(played.rosters, clusters, config)
+    views = promise.of_views(played.rosters, clusters, config, len(prepared.split.label_space))
     ended = time.monotonic()
     result = Result(
         peers=len(prepared.study),
@@ -307,7 +305,7 @@ def learn_from_peers(config: Config, *, coins: Secret, host: str, port: int, say
         peers=members,
         outcomes={name: count for name, count in counts.items() if count},
         clusters=clusters,
-        views=promise.of_views(collected.rosters, clusters, config),
+        views=promise.of_views(collected.rosters, clusters, config, len(prepared.split.label_space)),
         accuracy=Accuracy(private=_trained(prepared, noisy), non_private=None, majority=None),
         seconds={"total": time.monotonic() - began},
         messages=sum(fact.messages for fact in traffic),
@@ -345,6 +343,16 @@ def _check_supported(config: Config, engine: str) -> None:
                 f"{getattr(config.policy, name)} given; it is peers that keep limits, and this engine has none",
                 field=f"policy.{name}",
             )
+
+
+def _check_flip(config: Config, num_classes: int) -> None:
+    """A flip probability can be judged when the number of classes is known."""
+    flip = config.mechanism.flip_probability
+    most = randomized_response.largest_flip(num_classes)
+    if flip is not None and flip > most:
+        raise ConfigurationError(
+            f"{flip} given; 0 to {most:.6g} is possible with {num_classes} classes", field="mechanism.flip_probability"
+        )
 
 
 def _neighbours(config: Config, engine: str, peers: int, seed: int) -> list[list[int]]:
@@ -406,12 +414,19 @@ def _population(prepared: Prepared) -> _Round:
     rosters = []
     for cluster, size in enumerate(prepared.sizes.tolist()):
         if exchange == PERMUTE:
-            plan = promise.plan_for_permutation(size, terms.target_epsilon, terms.flip_probability)
+            plan = promise.plan_for_permutation(size, terms.target_epsilon, terms.flip_probability, len(terms.classes))
         else:
-            plan = plan_for(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+            plan = plan_for(size, terms)
         rosters.append(CollectedRoster(cluster, size, plan.flip_probability, plan.delta, plan.holding_minimum))
     flips = [roster.flip_probability for roster in rosters]
-    played = population.play(study.labels, prepared.clusters, flips, seed=study.seed, exchange=exchange)
+    played = population.play(
+        study.labels,
+        prepared.clusters,
+        flips,
+        seed=study.seed,
+        exchange=exchange,
+        num_classes=len(terms.classes),
+    )
     taking_part = (prepared.sizes >= terms.minimum_size)[prepared.clusters]
     reporters = np.flatnonzero(taking_part)
     counts = {Outcome.REPORTED.value: len(reporters), Outcome.ABSTAINED.value: len(taking_part) - len(reporters)}

@@ -54,7 +54,7 @@ class ClusterResult(msgspec.Struct, frozen=True, kw_only=True):
     delta: float
     """1/s^2."""
     local_epsilon: float
-    """ln((1 - f)/f): against a learner with everybody else on its side, at delta = 0."""
+    """ln((1 - f)(K - 1)/f): against a learner with everybody else on its side, at delta = 0."""
 
 
 class ViewResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ def test_the_default_experiment_has_the_planned_values():
 
 
 def test_every_known_configuration_loads():
-    assert config.known() == ["breast-cancer", "by-hand", "digits"]
+    assert config.known() == ["breast-cancer", "by-hand", "digits", "digits-10", "iris", "wine"]
     for name in config.known():
         assert isinstance(load(name), Config)
 
@@ -110,7 +110,7 @@ def test_an_unknown_key_fails_and_names_the_nearest(key, meant):
         ("clusters.minimum_size", ["2"], ["1", "-inf"]),
         ("topology.kind", ["ring", '"star"'], ["mesh", "1", "[]"]),
         ("topology.degree", ["1"], ["0", "6.0"]),
-        ("mechanism.flip_probability", ["0", "0.0", "0.5"], ["0.51", "-0.01", "nan", "inf", "false", "1979-05-27"]),
+        ("mechanism.flip_probability", ["0", "0.0", "0.5", "0.9"], ["1", "-0.01", "nan", "inf", "false", "1979-05-27"]),
         ("mechanism.target_epsilon", ["0.01", "800"], ["0", "-1", "nan", "inf"]),
         ("mechanism.tolerated_loss", ["0", "0.99"], ["1", "-0.1", "nan"]),
         ("exchange.kind", ["permute", "resample"], ["shuffle", "true"]),

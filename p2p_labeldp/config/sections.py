@@ -131,9 +131,10 @@ class Mechanism(Section, frozen=True, kw_only=True):
 
     PATH: ClassVar[str] = "mechanism"
 
-    flip_probability: Annotated[float | None, Real(at_least=0, at_most=0.5)] = None
-    """Probability that a peer's label is flipped, once, 0 to 0.5, the same in every cluster; 0 is not private, 0.5
-    says nothing. Excludes ``target_epsilon``. Default: planned from the target, cluster by cluster."""
+    flip_probability: Annotated[float | None, Real(at_least=0, below=1)] = None
+    """Probability that a peer's label is flipped, once, 0 to (K-1)/K with K classes, the same in every cluster; 0 is
+    not private, (K-1)/K (1/2 for two classes) says nothing. Excludes ``target_epsilon``. Default: planned from the
+    target, cluster by cluster."""
 
     target_epsilon: Annotated[float | None, Real(above=0)] = None
     """Epsilon against the learner alone at delta = 1/size^2 that each cluster's flip is planned for, above 0. Default
@@ -209,7 +210,7 @@ class Policy(Section, frozen=True, kw_only=True):
     """Largest epsilon against the learner alone, at the roster's delta, at least 0. Default: no limit."""
 
     local_epsilon: Annotated[float | None, Real(at_least=0)] = None
-    """Largest epsilon against the learner with everyone else, ln((1 - f)/f), at least 0. Default: no limit."""
+    """Largest epsilon against the learner with everyone else, ln((1 - f)(K - 1)/f), at least 0. Default: no limit."""
 
     colluders: Annotated[int | None, Whole(at_least=0)] = None
     """Number of mates assumed to tell the learner what they see, at least 0; read with ``colluder_epsilon``.

@@ -23,7 +23,7 @@ from p2p_labeldp.auditing.observed import Array, Rounds
 from p2p_labeldp.config import Clusters, Config, Mechanism, config_hash
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.measuring.row import Row
-from p2p_labeldp.mechanisms.randomized_response import local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import largest_flip, local_epsilon
 
 TRIALS = 1_000_000
 ACCURACY_ROUNDS = 5
@@ -58,6 +58,16 @@ class Question:
             raise ConfigurationError(
                 f"{PERMUTE!r} given; 'resample' is what is measured, the shuffle stands beside it in every row",
                 field="exchange.kind",
+            )
+        classes = len(datasets.label_space_of(self.config.data.name))
+        if classes != 2:
+            raise ConfigurationError(
+                f"{self.config.data.name!r} has {classes} classes; audits are of 2", field="data.name"
+            )
+        flip = self.config.mechanism.flip_probability
+        if flip is not None and flip > largest_flip():
+            raise ConfigurationError(
+                f"{flip} given; 0 to 0.5 is possible with 2 classes", field="mechanism.flip_probability"
             )
         check_count(self.trials, "--trials", least=2)
         randomness.check_seed(self.seed)
