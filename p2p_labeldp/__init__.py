@@ -9,13 +9,14 @@ From the bottom up; a module imports only from those before it:
 - ``labels``, ``randomness``, ``facts``: the label space; the only door for entropy; what can happen in a round
 - ``config``, ``datasets``, ``clustering``, ``topology``: what is run, on which data, who exchanges labels with whom,
   who knows whom at the start
+- ``owndata``: a table of one's own as a data set
 - ``mechanisms``, ``crypto``: what is done to a label; identities, signatures and sealed boxes
 - ``accounting``: what may be claimed, upper bounds; it samples nothing
 - ``protocol``, ``population``, ``learning``, ``auditing``: what a peer and a learner do, as state machines without I/O;
   the same round as arrays; what is fitted to the reports; what can be observed, lower bounds, never from the accountant
 - ``network``: how bytes move and time passes: in memory, or between processes
 - ``results``: one run's result and the directory that keeps it
-- ``promise``: what a round guarantees each cluster, and who learns what
+- ``promise``, ``suggestion``: what a round guarantees each cluster, and who learns what; clusters for somebody's table
 - ``experiment``, ``reports``: from a configuration to a result; results and facts made readable
 - ``measuring``: privacy and accuracy against cluster size
 - ``cli``: the commands

@@ -34,6 +34,7 @@ class Split:
         test_labels: Their labels, shape (m,), uint8. They measure the model and are not protected.
         label_space: The public classes.
         name: The data set's name.
+        feature_names: Of the features, if they have names.
     """
 
     train_features: npt.NDArray[np.float64]
@@ -42,6 +43,7 @@ class Split:
     test_labels: npt.NDArray[np.uint8]
     label_space: LabelSpace
     name: str
+    feature_names: tuple[str, ...] | None = None
 
 
 def load(name: str, *, seed: int, test_share: float, peers: int | None = None) -> Split:

@@ -138,10 +138,11 @@ def _resampled(
 ) -> float:
     """The roster's epsilon. The search for it ends up to 1e-6 of itself too high; the target, if it holds, is exact."""
     roster = (size, holding_minimum, flip_probability)
+    fits = target is not None and planning.roster_fits(*roster, target, delta, num_classes=num_classes)
+    if target is not None and fits and size > SEARCHED_SIZE:
+        return target  # the least flip was planned for it, so that a search would find little less
     found = planning.roster_epsilon(*roster, delta, num_classes=num_classes)
-    if target is not None and planning.roster_fits(*roster, target, delta, num_classes=num_classes):
-        return min(found, target)
-    return found
+    return min(found, target) if target is not None and fits else found
 
 
 def _views(roster: CollectedRoster, promised: ClusterResult, exchange: str, num_classes: int) -> list[Guarantee]:

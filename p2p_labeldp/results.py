@@ -78,9 +78,10 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     private: float | None
     """Of the model trained on the reports; null if there were none."""
     non_private: float | None
-    """Of the same model trained on the true labels; null in a deployment, which has none to look at."""
+    """Of the same model trained on the true labels; null where these are nobody's to look at: in a deployment, and in
+    a run of own data without a seed."""
     majority: float | None
-    """Of always saying the commonest true label; null in a deployment."""
+    """Of always saying the commonest true label; null likewise."""
 
 
 class ReportedLabel(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +120,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of this package, Python and what it computed with."""
     reports: list[ReportedLabel] | None = None
     """By peer; left out unless asked for."""
+    notes: list[str] = []
+    """Of own data: how it was read, and what to beware of. None of them depends on who has which label."""
 
     @property
     def study(self) -> bool:
@@ -135,12 +138,14 @@ class Noisy:
         clusters: Their clusters, shape (m,).
         features: Their features, shape (m, d).
         labels: The flipped label of some mate of theirs, shape (m,), an index into the label space.
+        names: Of the features, if they have names.
     """
 
     peers: Sequence[int | str]
     clusters: npt.NDArray[np.int64]
     features: npt.NDArray[np.float64]
     labels: npt.NDArray[np.int64]
+    names: tuple[str, ...] | None = None
 
     def reports(self) -> list[ReportedLabel]:
         """As the result lists them."""
@@ -256,6 +261,7 @@ def _lines(facts: Iterable[Fact]) -> Iterator[str]:
 
 def _write_noisy(noisy: Noisy, file: IO[str]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*(f"x{i}" for i in range(noisy.features.shape[1])), "cluster", "label"])
+    names = noisy.names or [f"x{i}" for i in range(noisy.features.shape[1])]
+    writer.writerow([*names, "cluster", "label"])
     columns = zip(noisy.features, noisy.clusters.tolist(), noisy.labels.tolist(), strict=True)
     writer.writerows([*row.tolist(), cluster, label] for row, cluster, label in columns)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from p2p_labeldp.config.rules import OneOf, Real, Rule, Text, Truth, Whole
+from p2p_labeldp.config.rules import OneOf, Real, Rule, Text, Texts, Truth, Whole
 from p2p_labeldp.errors import ConfigurationError
 
 TopologyKind: TypeAlias = Literal["random_regular", "ring", "small_world", "star", "file"]
@@ -75,8 +75,34 @@ class Data(Section, frozen=True, kw_only=True):
 
     PATH: ClassVar[str] = "data"
 
-    name: Annotated[str, Text()]
-    """Name of a data set known to ``p2p_labeldp.datasets``. No default: what is studied should be said."""
+    name: Annotated[str | None, Text()] = None
+    """Name of a data set known to ``p2p_labeldp.datasets``. No default: what is studied should be said, here or by
+    ``csv``."""
+
+    csv: Annotated[str | None, Text()] = None
+    """A table of one's own: a text file with a header, relative to the working directory. Excludes ``name``."""
+
+    label: Annotated[str | None, Text()] = None
+    """Column of that table whose values are protected. Goes with ``csv``."""
+
+    classes: Annotated[tuple[str, ...] | None, Texts()] = None
+    """Its classes, in order; spellings that differ in case or spaces are one. Default: read off the column, by which it
+    is public that they occur."""
+
+    leave_out: Annotated[tuple[str, ...], Texts()] = ()
+    """Columns of that table that are no features. Default: those that can't be, each with a line that says so."""
+
+    keep: Annotated[tuple[str, ...], Texts()] = ()
+    """Columns of that table that are features though they look like identifiers. Default: none."""
+
+    separator: Annotated[str | None, OneOf((",", ";", "\t", "|"))] = None
+    """Between its fields. Default: found out."""
+
+    decimal: Annotated[str | None, OneOf((".", ","))] = None
+    """Its decimal sign. Default: found out, and asked for where it is not certain."""
+
+    encoding: Annotated[str | None, Text()] = None
+    """Its encoding, by a name that Python knows. Default: found out."""
 
     peers: Annotated[int | None, Whole(at_least=2)] = None
     """Number of peers, one training example each, at least 2. Default: all training rows, since leaving some out only
@@ -85,6 +111,14 @@ class Data(Section, frozen=True, kw_only=True):
     test_share: Annotated[float, Real(above=0, below=1)] = 0.2
     """Share of the rows kept for measuring accuracy, above 0 and below 1. Default 0.2, the usual compromise between a
     good model and a good measurement. Held-out labels are not protected."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.name is None) == (self.csv is None):
+            given = "neither given" if self.name is None else "given together with data.csv"
+            raise ConfigurationError(f"{given}; one of data.name and data.csv is needed", field="data.name")
+        if (self.csv is None) != (self.label is None):
+            raise ConfigurationError("data.csv and data.label go together", field="data.label")
 
 
 class Clusters(Section, frozen=True, kw_only=True):

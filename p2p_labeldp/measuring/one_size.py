@@ -59,11 +59,12 @@ class Question:
                 f"{PERMUTE!r} given; 'resample' is what is measured, the shuffle stands beside it in every row",
                 field="exchange.kind",
             )
-        classes = len(datasets.label_space_of(self.config.data.name))
+        name = self.config.data.name
+        if name is None:
+            raise ConfigurationError("given; what is measured is a data set with a name", field="data.csv")
+        classes = len(datasets.label_space_of(name))
         if classes != 2:
-            raise ConfigurationError(
-                f"{self.config.data.name!r} has {classes} classes; audits are of 2", field="data.name"
-            )
+            raise ConfigurationError(f"{name!r} has {classes} classes; audits are of 2", field="data.name")
         flip = self.config.mechanism.flip_probability
         if flip is not None and flip > largest_flip():
             raise ConfigurationError(
@@ -189,9 +190,7 @@ def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None,
     config = question.config
     if not question.accuracy:
         return None, None, None
-    split = datasets.load(
-        config.data.name, seed=question.seed, test_share=config.data.test_share, peers=config.data.peers
-    )
+    split = experiment.split_of(config, seed=question.seed)
     peers = len(split.train_labels)
     if size > peers or size < config.policy.minimum_size:
         return None, None, None
