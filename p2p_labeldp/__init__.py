@@ -19,6 +19,7 @@ From the bottom up; a module imports only from those before it:
 - ``promise``, ``suggestion``: what a round guarantees each cluster, and who learns what; clusters for somebody's table
 - ``experiment``, ``reports``: from a configuration to a result; results and facts made readable
 - ``measuring``: privacy and accuracy against cluster size
+- ``studies``: ``simulate``, ``account``, ``plan`` and ``measure`` for five lines of Python
 - ``cli``: the commands
 
 The names below are imported when they are first used, so that importing the package costs next to nothing.
@@ -35,10 +36,15 @@ if TYPE_CHECKING:
     from p2p_labeldp.errors import ConfigurationError, LabelDPError
     from p2p_labeldp.experiment import Run, run
     from p2p_labeldp.results import Result
+    from p2p_labeldp.studies import account, measure, plan, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "simulate",
+    "account",
+    "plan",
+    "measure",
     "load",
     "run",
     "Config",
@@ -53,6 +59,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "simulate": "studies",
+    "account": "studies",
+    "plan": "studies",
+    "measure": "studies",
     "load": "config",
     "run": "experiment",
     "Config": "config",

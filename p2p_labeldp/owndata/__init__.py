@@ -12,6 +12,6 @@ says what to do: a table that is silently misread makes a guarantee about someth
 
 from p2p_labeldp.owndata.columns import Choices
 from p2p_labeldp.owndata.pitfalls import diagnostics
-from p2p_labeldp.owndata.table import OwnTable, from_arrays, load
+from p2p_labeldp.owndata.table import NAME, OwnTable, from_arrays, load
 
-__all__ = ["load", "from_arrays", "diagnostics", "OwnTable", "Choices"]
+__all__ = ["load", "from_arrays", "diagnostics", "OwnTable", "Choices", "NAME"]

@@ -13,7 +13,8 @@ from p2p_labeldp import randomness
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.labels import LabelSpace
-from p2p_labeldp.owndata import classes, columns, pitfalls, reading
+from p2p_labeldp.owndata import classes as classes_of
+from p2p_labeldp.owndata import columns, pitfalls, reading
 from p2p_labeldp.owndata.columns import Choices
 from p2p_labeldp.randomness import Stream
 
@@ -85,10 +86,54 @@ def load(path: str | Path, *, label: str, choices: Choices | None = None) -> Own
     said = choices or Choices()
     rows = reading.read(path, encoding=said.encoding, separator=said.separator)
     columns.check_column(label, rows, "--label")
-    told, label_space, about_labels = classes.labels(
-        rows.columns[rows.names.index(label)], name=label, classes=said.classes
+    return _understood(rows, rows.columns[rows.names.index(label)], label=label, choices=said)
+
+
+def from_arrays(features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: tuple[str, ...] | None = None) -> OwnTable:
+    """The same of what scikit-learn takes: X of shape (n, d) and y of shape (n,).
+
+    Args:
+        features: Finite numbers, or a frame, whose columns are understood as those of a file are.
+        labels: Numbers or words.
+        classes: The label space; read off ``labels`` if not given.
+
+    Raises:
+        ConfigurationError: Shapes that don't fit, numbers that are missing, or no classes.
+    """
+    cells = [_text(one) for one in np.asarray(labels, dtype=object).ravel().tolist()]
+    names = getattr(features, "columns", None)
+    try:
+        table = np.asarray(features, dtype=np.float64 if names is None else object)
+    except (TypeError, ValueError) as exc:
+        raise ConfigurationError("numbers are needed, or a frame, whose words are encoded", field="X") from exc
+    if table.ndim != 2 or not table.size or len(table) != len(cells):
+        raise ConfigurationError(
+            f"shapes {table.shape} and ({len(cells)},) given; (n, d) and (n,) are needed", field="X, y"
+        )
+    try:
+        if names is not None:
+            written = [[_text(cell) for cell in column] for column in table.T.tolist()]
+            rows = reading.Rows(names=[str(name) for name in names], columns=written, separator=";", notes=[])
+            return _understood(rows, cells, label="y", choices=Choices(classes=classes, decimal="."))
+        told, label_space, notes = classes_of.labels(cells, name="y", classes=classes)
+    except ConfigurationError as exc:
+        field = "y" if exc.field in (classes_of.FIELD, "--classes") else "X"
+        raise ConfigurationError(str(exc).partition(": ")[2], field=field) from exc
+    if not (np.abs(table) < columns.MAX_NUMBER).all():
+        raise ConfigurationError("a value is missing or infinite; fill it in, or give a frame", field="X")
+    has_label = told >= 0
+    return OwnTable(
+        features=np.ascontiguousarray(table[has_label]),
+        labels=told[has_label].astype(np.uint8),
+        label_space=label_space,
+        names=tuple(f"x{i}" for i in range(table.shape[1])),
+        notes=tuple(notes),
     )
-    found = columns.features(rows, label=label, choices=said)
+
+
+def _understood(rows: reading.Rows, cells: list[str], *, label: str, choices: Choices) -> OwnTable:
+    told, label_space, about_labels = classes_of.labels(cells, name=label, classes=choices.classes)
+    found = columns.features(rows, label=label, choices=choices)
     has_label = told >= 0
     if has_label.sum() < MIN_ROWS:
         raise ConfigurationError(
@@ -104,43 +149,8 @@ def load(path: str | Path, *, label: str, choices: Choices | None = None) -> Own
     )
 
 
-def from_arrays(features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: tuple[str, ...] | None = None) -> OwnTable:
-    """The same of arrays, as scikit-learn has them: X of shape (n, d) and y of shape (n,).
-
-    Args:
-        features: Finite numbers; a frame's column names are kept.
-        labels: Numbers or words.
-        classes: The label space; read off ``labels`` if not given.
-
-    Raises:
-        ConfigurationError: Shapes that don't fit, numbers that are missing, or no classes.
-    """
-    names = tuple(map(str, getattr(features, "columns", ())))
-    try:
-        matrix = np.ascontiguousarray(features, dtype=np.float64)
-    except (TypeError, ValueError) as exc:
-        raise ConfigurationError("numbers are needed; encode words first", field="X") from exc
-    cells = [str(one).strip() for one in np.asarray(labels).ravel().tolist()]
-    if matrix.ndim != 2 or not matrix.size or len(matrix) != len(cells):
-        raise ConfigurationError(
-            f"shapes {matrix.shape} and ({len(cells)},) given; (n, d) and (n,) are needed", field="X, y"
-        )
-    if not (np.abs(matrix) < columns.MAX_NUMBER).all():
-        raise ConfigurationError("a value is missing or infinite; fill it in first", field="X")
-    told, label_space, notes = _labels(cells, classes)
-    if (told < 0).any():
-        raise ConfigurationError("a label is missing; take the rows that have one", field="y")
-    return OwnTable(
-        features=matrix,
-        labels=told.astype(np.uint8),
-        label_space=label_space,
-        names=names or tuple(f"x{i}" for i in range(matrix.shape[1])),
-        notes=tuple(notes),
-    )
-
-
-def _labels(cells: list[str], said: tuple[str, ...] | None) -> tuple[npt.NDArray[np.int64], LabelSpace, list[str]]:
-    try:
-        return classes.labels(cells, name="y", classes=said)
-    except ConfigurationError as exc:
-        raise ConfigurationError(str(exc).partition(": ")[2], field="y") from exc
+def _text(value: object) -> str:
+    """As a file would have it; None and NaN are gaps, and so is pandas' NA."""
+    if value is None or value != value or str(value) == "<NA>":
+        return ""
+    return str(value).strip()

@@ -208,7 +208,7 @@ def test_arrays_are_taken_as_scikit_learn_has_them():
         ((features, [0, 1]), "X, y: "),
         ((features * np.nan, [0, 1] * 10), "X: "),
         (([["a"]], [0]), "X: "),
-        ((features, [0.0, np.nan] * 10), "y: "),
+        ((features, [None] * 20), "y: "),
     ):
         with pytest.raises(ConfigurationError, match=f"^{field}"):
             owndata.from_arrays(*wrong)
@@ -224,3 +224,21 @@ def test_the_split_is_the_seeds_alone(tmp_path):
     for wrong in ({"test_share": 1.0}, {"test_share": 0.2, "peers": 33}, {"test_share": 0.99}):
         with pytest.raises(ConfigurationError, match="data"):
             found.split(seed=1, **wrong)
+
+
+def test_a_frame_is_understood_as_a_file_is(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({
+        "age": [float(20 + i * 7 % 31) for i in range(ROWS)],
+        "sex": ["fm"[i % 2] for i in range(ROWS)],
+        "bmi": [None if i % 10 == 0 else 20.5 + i % 5 for i in range(ROWS)],
+        "row": range(ROWS),
+    })  # fmt: skip
+    labels = pandas.Series(["yes" if i % 3 else None if i == 0 else "no" for i in range(ROWS)])
+    found = owndata.from_arrays(frame, labels)
+    assert found.names == ("age", "sex=m", "bmi", "bmi missing")
+    assert (len(found), found.label_space.classes) == (ROWS - 1, ("no", "yes"))
+    assert found.features[9].tolist() == [20 + 70 % 31, 0, 22.5, 1]
+    assert "left out 'row': an identifier (--keep row if it is none)" in found.notes
+    with pytest.raises(ConfigurationError, match=r"^X: column 'bmi' is empty in 50%"):
+        owndata.from_arrays(frame.assign(bmi=[None, 1.0] * 20), labels)
