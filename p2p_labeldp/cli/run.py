@@ -89,7 +89,7 @@ def command(
         "classes": None if classes is None else [name.strip() for name in classes.split(",")],
         "leave_out": leave_out or None,
         "keep": keep or None,
-        "separator": "\t" if separator in ("\\t", "tab") else separator,
+        "separator": _separator(separator),
         "decimal": decimal,
         "encoding": encoding,
     }
@@ -144,3 +144,10 @@ def command(
         table.show(done.result, title=f"{title} on the {engine} engine", file=sys.stdout)
     if not quiet and not as_json and seed is None:
         owndata.say_yardsticks(done)
+
+
+def _separator(text: str | None) -> str | None:
+    """A tab is hard to type."""
+    if text is not None and text not in (",", ";", "|", "\t", "\\t", "tab"):
+        raise ConfigurationError(f"{text!r} given; one of , ; | tab is possible", field="--separator")
+    return "\t" if text in ("\\t", "tab") else text

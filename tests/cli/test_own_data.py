@@ -168,7 +168,10 @@ def test_a_configuration_may_name_a_table(capsys, tmp_path, csv, monkeypatch):
             "--clusters: 30 given; 120 rows for training make at most 6 clusters of 20 or more: fewer clusters, or",
         ),
         (["--csv", "people.csv", "--label", "outcome", "--classes", "ill"], "--classes: 1 classes given; 2 to 256"),
-        (["--csv", "people.csv", "--label", "outcome", "--separator", "x"], "--separator: 'x' given; one of"),
+        (
+            ["--csv", "people.csv", "--label", "outcome", "--separator", "x"],
+            "--separator: 'x' given; one of , ; | tab is",
+        ),
         (["--csv", "people.csv", "--label", "outcome", "--epsilon", "0"], "mechanism.target_epsilon: 0.0 given;"),
         (["--csv", "people.csv", "--label", "outcome", "--seed", "-1"], "seed: -1 given"),
         (
@@ -236,3 +239,11 @@ def test_examples_of_a_table_are_the_rows_its_learner_clusters(capsys, tmp_path,
     assert main(["examples", "iris", "--csv", csv, "--label", "outcome"]) == 2
     assert main(["examples", "--csv", csv]) == 2
     assert main(["examples", "--label", "outcome"]) == 2
+
+
+@pytest.mark.parametrize(("said", "separator"), [("tab", "\t"), ("\\t", "\t"), ("|", "|"), (";", ";")])
+def test_a_separator_can_be_said(capsys, tmp_path, said, separator):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(separator.join(row) for row in [HEADER.split(","), *lines()]) + "\n")
+    arguments = ("--csv", str(path), "--label", "outcome", "--suggest", "--quiet", "--json")
+    assert told(capsys, *arguments, "--separator", said).out == told(capsys, *arguments).out
