@@ -262,3 +262,26 @@ def test_a_committed_peer_is_not_moved_by_another_roster():
     assert hand.machine.state is State.EXCHANGING
     assert len(hand.sent(GetRoster)) == 1
     assert hand.machine._opened is OPENED
+
+
+@pytest.mark.parametrize(("num_classes", "size"), [(3, 5), (10, 5), (3, 30)])
+def test_a_roster_of_more_classes_is_made_and_checked_by_their_bound(num_classes, size):
+    opened = open_round(classes=tuple(map(str, range(num_classes))))
+    envelope, plan = rosters.make(opened, cluster=0, members=list(ids(range(1, size + 1))), keys=LEARNER)
+    made = open_roster(envelope, opened=opened).roster
+    assert plan.num_classes == num_classes
+    rosters.check_guarantee(made, size, opened)
+    of_two = planning.plan_roster(size, target_epsilon=1.0, tolerated_loss=0.05).flip_probability
+    assert of_two < 0.99 * made.flip_probability
+    for flip in (of_two, 0.99 * made.flip_probability):  # the first is what two classes would have to flip
+        with pytest.raises(PrivacyError, match="too small for the target"):
+            rosters.check_guarantee(msgspec.structs.replace(made, flip_probability=flip), size, opened)
+
+
+def test_more_classes_may_flip_more_often_than_not_but_never_tell_the_label_by_leaving_it_out():
+    opened = open_round(classes=("a", "b", "c"))
+    assert open_roster(roster(opened=opened, flip_probability=2 / 3), opened=opened).roster.flip_probability == 2 / 3
+    for classes, flip in ((("a", "b", "c"), 0.67), (("a", "b"), 0.51)):
+        of_so_many = open_round(classes=classes)
+        with pytest.raises(MalformedMessage, match="by leaving it out"):
+            open_roster(roster(opened=of_so_many, flip_probability=flip), opened=of_so_many)
