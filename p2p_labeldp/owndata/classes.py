@@ -73,6 +73,11 @@ def _read(spellings: dict[str, str], name: str, rows: int) -> tuple[str, ...]:
     groups: dict[str, list[str]] = defaultdict(list)
     for cell, same in sorted(spellings.items()):
         groups[same].append(cell)
+    if len(groups) == 1:
+        raise ConfigurationError(
+            f"column {name!r} says {min(spellings)[:40]!r} in every row; two classes or more are needed",
+            field=FIELD,
+        )
     numeric = all(_number(same) is not None for same in groups)
     for alike in groups.values():
         if len(alike) > 1 and not numeric:
@@ -82,11 +87,6 @@ def _read(spellings: dict[str, str], name: str, rows: int) -> tuple[str, ...]:
                 f" or say --classes {said}",
                 field=FIELD,
             )
-    if len(groups) == 1:
-        raise ConfigurationError(
-            f"column {name!r} says {next(iter(spellings))[:40]!r} in every row; two classes or more are needed",
-            field=FIELD,
-        )
     if len(groups) > MAX_READ or (len(groups) > 2 and len(groups) > rows / 5):
         raise ConfigurationError(
             f"column {name!r} has {len(groups)} different values, so it is no class; make ranges of it first (low,"

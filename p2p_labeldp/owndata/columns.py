@@ -28,6 +28,7 @@ MAX_NUMBER = 1e150  # as in clustering
 _IDENTIFIER = re.compile(r"(?i)^(unnamed.*|index|row|row ?(no|number)|nr\.?|no\.?|id|uuid|key|.*[_ .-]id|id[_ .-].*)$")
 _POINT = re.compile(r"^[+-]?\d*\.\d+([eE][+-]?\d+)?$|^[+-]?\d{1,3}(,\d{3})+\.\d+$")
 _COMMA = re.compile(r"^[+-]?\d*,(\d{1,2}|\d{4,})$|^[+-]?\d{1,3}(\.\d{3})+,\d+$|^[+-]?0,\d+$")
+_SPACED = re.compile(r"^[+-]?\d{1,3}([ '’\u00a0\u202f]\d{3})+([.,]\d+)?$")
 _THOUSANDS = re.compile(r"^[+-]?\d{1,3}(,\d{3})+$")
 
 Floats = npt.NDArray[np.float64]
@@ -188,7 +189,10 @@ def _add_words(found: Features, name: str, cells: Sequence[str], words: list[str
 
 
 def _number(text: str, comma: bool) -> float | None:
-    """A finite number, or None."""
+    """A finite number, or None. Spaces and apostrophes between thousands, and a percent sign, are no part of it."""
+    text = text.removesuffix("%").rstrip()
+    if _SPACED.match(text):
+        text = re.sub(r"[ '’\u00a0\u202f]", "", text)
     if comma:
         text = text.replace(".", "").replace(",", ".")
     elif "," in text:

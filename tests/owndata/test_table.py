@@ -1,5 +1,7 @@
 """From a table to features and labels: nothing is guessed that its owner alone can know."""
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -79,7 +81,11 @@ def test_constant_empty_and_free_text_columns_and_identifiers_are_left_out_with_
 
 
 @pytest.mark.parametrize(
-    ("cells", "value"), [("1,5", 1.5), ("1.234,5", 1234.5), ("-0,25", -0.25), ("0,125", 0.125), ("3", 3.0)]
+    ("cells", "value"),
+    [
+        *(("1,5", 1.5), ("1.234,5", 1234.5), ("-0,25", -0.25), ("0,125", 0.125), ("3", 3.0), ("7,5 %", 7.5)),
+        *(("1 234,5", 1234.5), ("1\u00a0234", 1234), ("1'000'000", 1e6)),
+    ],
 )
 def test_decimal_commas_are_seen(tmp_path, cells, value):
     found = loaded(tmp_path, {"x": lambda i: cells if i else "2,75"}, separator=";")
@@ -242,3 +248,32 @@ def test_a_frame_is_understood_as_a_file_is(tmp_path):
     assert "left out 'row': an identifier (--keep row if it is none)" in found.notes
     with pytest.raises(ConfigurationError, match=r"^X: column 'bmi' is empty in 50%"):
         owndata.from_arrays(frame.assign(bmi=[None, 1.0] * 20), labels)
+
+
+def test_whatever_a_file_holds_it_is_understood_or_refused_in_one_sentence(tmp_path):
+    """600 tables of awkward cells, some with a byte changed; warnings are errors."""
+    random = Random(5)
+    cells = ["", "1", "-2", "1.5", "1,5", "1e400", "nan", "-inf", "NA", "yes", "No", "no ", '"a,b"', '"x\ny"', '"']
+    cells += ["\ufeff", "é", "1_000", "\u0663", "1,234", "--", "x" * 50, "\0", "½", "=1+1", "1\u00a0000", ".", "5."]
+    path, understood, refused = tmp_path / "table.csv", 0, []
+    for _ in range(600):
+        width, separator = random.randint(1, 3), random.choice(",;\t|")
+        pools = [random.sample(cells, random.randint(1, 3)) for _ in range(width)] + [["yes", "no"]]
+        lines = [[random.choice(pool) for pool in pools] for _ in range(random.randint(0, 30))]
+        lines = [[*(f"c{i}" for i in range(width)), "label"], *lines]
+        text = random.choice(["\n", "\r\n"]).join(separator.join(line) for line in lines)
+        data = bytearray(text.encode(random.choice(["utf-8", "utf-16", "utf-8-sig", "cp1252"]), "replace"))
+        if random.random() < 0.2:
+            data[random.randrange(len(data))] = random.randrange(256)
+        path.write_bytes(data)
+        try:
+            found = owndata.load(path, label="label")
+        except ConfigurationError as exc:
+            refused.append(str(exc))
+            continue
+        assert np.isfinite(found.features).all()
+        owndata.diagnostics(found.features, found.names, found.labels)
+        understood += 1
+    assert understood > 60
+    assert len(refused) == 600 - understood
+    assert not any("\n" in sentence for sentence in refused)
