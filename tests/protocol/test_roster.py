@@ -8,6 +8,7 @@ import pytest
 from p2p_labeldp.accounting import planning
 from p2p_labeldp.errors import AuthenticationFailed, ClusterTooSmall, MalformedMessage, PrivacyError, RosterMismatch
 from p2p_labeldp.facts import Committed, Ended, Gathered, Outcome, Reason
+from p2p_labeldp.labels import LabelSpace
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.messages import Ask, Digest, GetRoster, Refusal, RosterReply
 from p2p_labeldp.protocol.peer import State
@@ -285,3 +286,18 @@ def test_more_classes_may_flip_more_often_than_not_but_never_tell_the_label_by_l
         of_so_many = open_round(classes=classes)
         with pytest.raises(MalformedMessage, match="by leaving it out"):
             open_roster(roster(opened=of_so_many, flip_probability=flip), opened=of_so_many)
+
+
+def test_a_peer_refuses_for_three_classes_what_two_would_have_to_flip(monkeypatch):
+    three = ("no", "yes", "perhaps")
+    opened = open_round(classes=three)
+
+    def answered():
+        return given(roster(opened=opened, flip_probability=FLIP), opened=opened, label_space=LabelSpace(classes=three))
+
+    hand = answered()
+    assert hand.end == POLICY
+    assert hand.label_is_untouched
+    fits = rosters.fits
+    monkeypatch.setattr(rosters, "fits", lambda *asked: fits(*asked[:-1], 2))  # the control: classes not counted
+    assert answered().machine.state is State.EXCHANGING
