@@ -28,7 +28,7 @@ from p2p_labeldp.protocol.kept import (
     Heard,
     HeldBox,
     JoinedAs,
-    Opened,
+    OpenedWith,
     ReportedAs,
     Rostered,
     SignedRoster,
@@ -387,8 +387,8 @@ def test_a_learners_round_key_is_erased_with_its_round_and_its_reports_are_kept(
     accepted = AcceptedFrom(
         peer="p", cluster=0, label=1, reporter=A, ordinal=0, features=(0.5,), report=B, receipt=b"receipt"
     )
-    rostered = Rostered(peer="learner", rosters=(SignedRoster(0, b"roster", (0, 0)),))
-    one(Opened(peer="learner", manifest=b"manifest", round_secret=secret))
+    rostered = Rostered(peer="learner", rosters=(SignedRoster(0, b"roster", (0, 0), ()),))
+    one(OpenedWith(peer="learner", manifest=b"manifest", round_secret=secret))
     one(Heard(peer="learner", addresses=((A, "h", 1),)))
     one(rostered)
     one(accepted)
