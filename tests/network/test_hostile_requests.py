@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from network.test_http import ADA, BEN, Place, parsed, request
 
 import p2p_labeldp
+from network.test_http import ADA, BEN, Place, parsed, request
 from p2p_labeldp.network.http import HttpClient
 
 pytestmark = pytest.mark.processes

@@ -254,7 +254,7 @@ def test_a_peer_that_answers_when_it_is_too_late_is_found(monkeypatch):
 
     monkeypatch.setattr(Exchanging, "reply", any_time)
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(PeerUnderAnyInput, settings=SETTINGS)
+        run_state_machine_as_test(PeerUnderAnyInput, settings=settings(SETTINGS, max_examples=400))  # ends when found
 
 
 def test_a_snapshot_sees_however_deep():
