@@ -39,7 +39,19 @@ from p2p_labeldp.config import Config, Data, Deadlines, config_hash
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Fact, Outcome, Reason, Traffic
+from p2p_labeldp.facts import (
+    Accepted,
+    Answered,
+    Asked,
+    Ended,
+    Exchanged,
+    Fact,
+    Opened,
+    Outcome,
+    Reason,
+    Rejected,
+    Traffic,
+)
 from p2p_labeldp.learning import erm
 from p2p_labeldp.mechanisms import randomized_response
 from p2p_labeldp.mechanisms.release import LabelMechanism
@@ -51,7 +63,7 @@ from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
 from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.owndata import Choices, OwnTable
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
+from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE, Ask
 from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import plan_for
 from p2p_labeldp.randomness import Secret
@@ -64,8 +76,6 @@ ENGINES = ("processes", "virtual", "population")
 _GRAPH_PEERS = 20_000
 """Peers up to which the population engine, which needs no graph, builds it all the same (in a second), so that what is
 impossible elsewhere is impossible there. A file is always read."""
-_WHO_ASKED = (Asked, Answered)
-"""Facts that join a report to the label's owner: with them, what a run keeps would promise the local epsilon only."""
 MAX_PROCESSES = 1500
 """Peer processes that own data is played with: about 9 MiB each, and a round of some two minutes on two cores."""
 _VERSIONED = ("numpy", "scipy", "scikit-learn", "networkx", "msgspec", "cryptography", "aiohttp")
@@ -706,12 +716,22 @@ def _released(prepared: Prepared, release: Release) -> Noisy:
 
 @dataclass(frozen=True, slots=True)
 class _Shareable:
-    """Facts without who asked whom."""
+    """Facts without who asked whom, which joins a report to the label's owner: with it, what a run keeps would promise
+    the local epsilon only. What peers send each other tells it, too; what they send the learner, the learner knows."""
 
     facts: Iterable[Fact]
 
     def __iter__(self) -> Iterator[Fact]:
-        return (fact for fact in self.facts if not isinstance(fact, _WHO_ASKED))
+        learner = {fact.id for fact in self.facts if isinstance(fact, Opened)}
+        for fact in self.facts:
+            match fact:
+                case Asked() | Answered():
+                    continue
+                case Exchanged() if isinstance(fact.peer, int) and fact.to not in learner:
+                    continue
+                case Rejected() if fact.about.startswith(f"{Ask.__name__} of "):  # then comes the asker
+                    continue
+            yield fact
 
 
 def _model(prepared: Prepared, noisy: Noisy) -> Any:

@@ -68,23 +68,32 @@ def chosen_clusters(config: Config, *, seed: int | None, fixed: bool, say: bool)
     return msgspec.structs.replace(config, clusters=msgspec.structs.replace(config.clusters, count=found.count)), found
 
 
-def sentence(found: Suggestion) -> str:
-    """The suggestion in words."""
+def planned(config: Config) -> bool:
+    """Whether the noise is the suggestion's: planned for resampling."""
+    return config.mechanism.kind == "resampling" and config.mechanism.target_epsilon is not None
+
+
+def sentence(found: Suggestion, *, noise: bool) -> str:
+    """The suggestion in words; its noise if that is what will be."""
     least, most = found.sizes[0], found.sizes[-1]
     members = f"{least}" if least == most else f"{least} to {most}"
     flips = " to ".join(f"{flip:.5g}" for flip in sorted(set(found.flips)))
     text = (
         f"suggested from features and sizes alone: --clusters {found.count}, which merge to {len(found.sizes)} of"
-        f" {members} members; flip {flips}"
+        f" {members} members"
     )
+    if not noise:
+        return text
+    text += f"; flip {flips}"
     if found.much_noise:
         text += "; that is mostly noise: more rows, fewer clusters or a larger epsilon help"
     return text
 
 
-def to_json(found: Suggestion) -> str:
+def to_json(found: Suggestion, *, noise: bool) -> str:
     """The suggestion as one JSON object."""
-    return json.dumps({"clusters": found.count, "sizes": list(found.sizes), "flips": list(found.flips)})
+    flips = list(found.flips) if noise else None
+    return json.dumps({"clusters": found.count, "sizes": list(found.sizes), "flips": flips})
 
 
 def say_yardsticks(done: Run) -> None:

@@ -130,11 +130,12 @@ def command(
         if csv is not None:
             fixed = any(change.partition("=")[0].strip() == "clusters.count" for change in changes)
             chosen, found = owndata.chosen_clusters(chosen, seed=seed, fixed=fixed, say=not quiet)
+            noise = owndata.planned(chosen)
             if suggest:
-                typer.echo(owndata.to_json(found) if as_json else owndata.sentence(found))
+                typer.echo(owndata.to_json(found, noise=noise) if as_json else owndata.sentence(found, noise=noise))
                 return
             if not quiet and not fixed:
-                typer.echo(f"note: {owndata.sentence(found)}", err=True)
+                typer.echo(f"note: {owndata.sentence(found, noise=noise)}", err=True)
         with results.claimed(out) if out is not None else nullcontext() as directory:
             with nullcontext(None) if quiet else progress.watching(sys.stderr) as watcher:
                 done = experiment.run(chosen, engine=engine, seed=seed, progress=watcher, data_directory=data_dir)

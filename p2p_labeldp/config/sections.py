@@ -174,8 +174,8 @@ class Mechanism(Section, frozen=True, kw_only=True):
     kind: Annotated[MechanismKind, OneOf(typing.get_args(MechanismKind))] = "resampling"
     """``resampling``: flip, then swap among peers, as ``exchange.kind`` says (Algorithm 2 of the paper). On the
     population engine only: ``uniform_rr`` (every label randomized alone), ``cluster_rr`` (a trusted curator redraws
-    labels from noisy distributions of their clusters, Algorithm 1), ``none`` (labels as they are, to compare with).
-    Default ``resampling``, the one without a trusted party."""
+    labels from noisy distributions of their clusters, Algorithm 1), ``none`` (labels as they are, to compare with; of
+    a table of one's own only with a seed). Default ``resampling``, the one without a trusted party."""
 
     flip_probability: Annotated[float | None, Real(at_least=0, below=1)] = None
     """Probability that a peer's label is flipped, once, 0 to (K-1)/K with K classes, the same in every cluster; 0 is

@@ -146,3 +146,15 @@ def test_impossible_rosters_are_refused():
         planning.roster_profile(10, 11, 0.1, 1.0, num_classes=3)
     with pytest.raises(ConfigurationError, match="colluders"):
         planning.roster_profile(10, 9, 0.1, 1.0, 10, num_classes=3)
+
+
+@pytest.mark.parametrize("num_classes", [2, 3, 256])
+@pytest.mark.parametrize("flip", [5e-324, 1e-310])
+def test_a_flip_too_small_to_be_accounted_for_is_none(num_classes, flip):
+    classes = {"num_classes": num_classes}
+    for point in (0.0, 3.0, 800.0):
+        promised = planning.roster_profile(5, 4, flip, point, **classes)
+        assert promised == planning.roster_profile(5, 4, 0.0, point, **classes) > 0.6
+        assert not planning.roster_fits(5, 4, flip, point, 0.04, **classes)
+    assert planning.roster_epsilon(5, 4, flip, 0.04, **classes) == math.inf
+    assert planning.roster_epsilon(5, 4, 1e-300, 0.04, **classes) <= local_epsilon(1e-300, num_classes) < math.inf

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p_labeldp.cli import main, owndata
-from p2p_labeldp.facts import Asked, decode
+from p2p_labeldp.facts import Asked, Exchanged, Opened, decode
 
 HEADER = "age,bmi,sex,outcome"
 SEEDED = "study: no privacy for these labels (whoever knows seed 5 knows every flip)"
@@ -79,6 +79,12 @@ def test_a_seed_is_for_studies_and_the_result_says_what_it_costs(capsys, csv):
     assert by_engine[0]["accuracy"] == by_engine[1]["accuracy"]
 
 
+def named(exchanged, facts):
+    """Both ends of it, the learner by its name."""
+    learner = next(fact.id for fact in facts if isinstance(fact, Opened))
+    return exchanged.peer, "learner" if exchanged.to == learner else exchanged.to
+
+
 def test_what_is_kept_says_neither_who_asked_whom_nor_what_true_labels_allow(capsys, tmp_path, csv):
     arguments = ("--csv", csv, "--label", "outcome", "--engine", "virtual")
     out, err = told(capsys, *arguments, "--out", str(tmp_path / "kept"))
@@ -90,7 +96,12 @@ def test_what_is_kept_says_neither_who_asked_whom_nor_what_true_labels_allow(cap
         result(capsys, *arguments, "--out", str(directory), *(() if seed is None else ("--seed", "5")))
         facts = [decode(line) for line in (directory / "facts.jsonl").read_bytes().splitlines()]
         assert sum(isinstance(fact, Asked) for fact in facts) == asks
+        between_peers = [fact for fact in facts if isinstance(fact, Exchanged) and "learner" not in named(fact, facts)]
+        assert (len(between_peers) > 120) == (asks > 0)
         assert len(facts) > 120
+        seen = {party: main(["view", str(directory), "--as", party]) for party in ("learner", "mates:1", "observer")}
+        assert seen == {"learner": 0, "mates:1": 0 if asks else 2, "observer": 0 if asks else 2}
+        assert ("who asked whom was not kept" in capsys.readouterr().err) == (asks == 0)
     header, first = (tmp_path / "kept" / "noisy.csv").read_text().splitlines()[:2]
     assert header == "age,bmi,sex=m,cluster,label"
     assert len(first.split(",")) == 5
@@ -139,6 +150,22 @@ def test_a_column_that_tells_the_label_is_named_on_the_screen_only(capsys, tmp_p
     assert f"{owndata.LOCAL}: 'code=B' alone tells the label of 100% of the rows" in err
     assert not any("tells the label of" in note for note in result(capsys, *arguments)["notes"])
     assert "tells the label" not in told(capsys, *arguments, "--leave-out", "code").err
+
+
+def test_noise_is_suggested_where_it_is_planned_for_resampling_only(capsys, csv):
+    asked = ("--csv", csv, "--label", "outcome", "--quiet", "--suggest")
+    assert "; flip " in told(capsys, *asked).out
+    for change in ("mechanism.kind=uniform_rr", "mechanism.flip_probability=0.1"):
+        assert "flip" not in told(capsys, *asked, "--set", change).out
+        assert json.loads(told(capsys, *asked, "--set", change, "--json").out)["flips"] is None
+
+
+def test_mechanisms_in_one_place_take_a_table_and_real_peers_refuse_them(capsys, csv):
+    asked = ("--csv", csv, "--label", "outcome", "--set", "mechanism.kind=uniform_rr")
+    said = result(capsys, *asked, "--engine", "population", "--epsilon", "2")
+    assert (said["seed"], said["views"][0]["delta"]) == (None, 0.0)
+    assert main(["run", *asked, "--engine", "virtual", "--quiet"]) == 2
+    assert "mechanism.kind: 'uniform_rr' given; 'resampling' is what peers do" in capsys.readouterr().err
 
 
 def test_a_configuration_may_name_a_table(capsys, tmp_path, csv, monkeypatch):

@@ -100,6 +100,13 @@ def test_what_cannot_be_is_refused_in_one_line(changes, line):
     assert str(caught.value) == line
 
 
+def test_classes_of_image_sets_are_known_without_their_files():
+    assert datasets.label_space_of("mnist").classes == tuple("0123456789")
+    assert [len(datasets.label_space_of(name)) for name in datasets.known()] == [2, 10, 2, 10, 10, 3, 10, 2, 3]
+    with pytest.raises(ConfigurationError, match=r"data\.name: 'irises' given"):
+        datasets.label_space_of("irises")
+
+
 def test_importing_datasets_does_not_import_scikit_learn():
     code = "import sys, p2p_labeldp.datasets; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
