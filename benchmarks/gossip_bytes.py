@@ -152,7 +152,8 @@ class World:
         self._network.add(Tap(self._collector, learner.peer_id, self), where.address())
         self._rings = [Counted(randomness.replay(seed, i).identity()) for i in range(self.peers)]
         places = [(f"127.1.{i // 250}.{i % 250}", 7400) for i in range(self.peers)]
-        specs = peer_specs(study, ids=[ring.peer_id for ring in self._rings], places=places, learner=where)
+        ids = [ring.peer_id for ring in self._rings]
+        specs = peer_specs(study, secrets=[None] * len(study), ids=ids, places=places, learner=where)
         self._ordinal = {ring.peer_id: i for i, ring in enumerate(self._rings)}
         for spec, ring in zip(specs, self._rings, strict=True):
             self._network.at(JOIN_SPREAD_SECONDS * self._faults.random(), partial(self._join, spec, ring))

@@ -9,16 +9,18 @@ From the bottom up; a module imports only from those before it:
 - ``labels``, ``randomness``, ``facts``: the label space; the only door for entropy; what can happen in a round
 - ``config``, ``datasets``, ``clustering``, ``topology``: what is run, on which data, who exchanges labels with whom,
   who knows whom at the start
+- ``owndata``: a table of one's own as a data set
 - ``mechanisms``, ``crypto``: what is done to a label; identities, signatures and sealed boxes
 - ``accounting``: what may be claimed, upper bounds; it samples nothing
 - ``protocol``, ``population``, ``learning``, ``auditing``: what a peer and a learner do, as state machines without I/O;
   the same round as arrays; what is fitted to the reports; what can be observed, lower bounds, never from the accountant
 - ``network``: how bytes move and time passes: in memory, or between processes
 - ``results``: one run's result and the directory that keeps it
-- ``promise``, ``central``: what a round guarantees each cluster, and who learns what; mechanisms in one place, played
-  and accounted for
+- ``promise``, ``central``, ``suggestion``: what a round guarantees each cluster, and who learns what; mechanisms in one
+  place, played and accounted for; clusters for somebody's table
 - ``experiment``, ``reports``: from a configuration to a result; results and facts made readable
 - ``measuring``: privacy and accuracy against cluster size
+- ``studies``: ``simulate``, ``account``, ``plan`` and ``measure`` for five lines of Python
 - ``cli``: the commands
 
 The names below are imported when they are first used, so that importing the package costs next to nothing.
@@ -35,10 +37,15 @@ if TYPE_CHECKING:
     from p2p_labeldp.errors import ConfigurationError, LabelDPError
     from p2p_labeldp.experiment import Run, run
     from p2p_labeldp.results import Result
+    from p2p_labeldp.studies import account, measure, plan, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "simulate",
+    "account",
+    "plan",
+    "measure",
     "load",
     "run",
     "Config",
@@ -53,6 +60,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "simulate": "studies",
+    "account": "studies",
+    "plan": "studies",
+    "measure": "studies",
     "load": "config",
     "run": "experiment",
     "Config": "config",

@@ -78,9 +78,16 @@ def mechanism_of(config: Config, num_classes: int) -> LabelMechanism:
 
 
 def play(
-    mechanism: LabelMechanism, labels: npt.NDArray[np.integer[Any]], clusters: npt.NDArray[np.int64], *, seed: int
+    mechanism: LabelMechanism,
+    labels: npt.NDArray[np.integer[Any]],
+    clusters: npt.NDArray[np.int64],
+    *,
+    seed: int | None,
 ) -> Play:
-    """Releases all labels with the coins of a study; clusters are 0 .. max, none of them empty."""
+    """Releases all labels with the coins of a study, or the operating system's if it has no seed.
+
+    Clusters are 0 .. max, none of them empty.
+    """
     count = int(clusters.max()) + 1
     released = mechanism.release(labels, clusters, count=count, rng=randomness.curator(seed))
     targets = None

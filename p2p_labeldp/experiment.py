@@ -8,16 +8,23 @@ The population engine alone also plays ``exchange.kind = "permute"``, the truste
 with; ``promise`` says how its flip is planned and what it guarantees. It alone also plays the mechanisms of
 ``central``, which take the place of the whole exchange, for any number of classes.
 
+Own data (``data.csv``, or arrays) is played without a seed unless one is given: every coin then comes from the
+operating system, and what is public (which rows are held out, where KMeans starts) from a seed that everybody knows.
+What such a run keeps may be shown to others, so it holds neither who asked whom nor what was worked out from the true
+labels of its peers.
+
 Labels reach the engine, where each becomes one peer's own, and the two yardsticks of accuracy. Clustering, topology and
 planning see features and sizes only.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,14 +33,27 @@ import numpy as np
 import numpy.typing as npt
 
 import p2p_labeldp
-from p2p_labeldp import central, clustering, datasets, population, promise, randomness, topology
+from p2p_labeldp import central, clustering, datasets, owndata, population, promise, randomness, topology
 from p2p_labeldp.accounting.views import PERMUTE
-from p2p_labeldp.config import Config, Deadlines, config_hash
+from p2p_labeldp.config import Config, Data, Deadlines, config_hash
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.facts import Accepted, Ended, Fact, Outcome, Reason, Traffic
+from p2p_labeldp.facts import (
+    Accepted,
+    Answered,
+    Asked,
+    Ended,
+    Exchanged,
+    Fact,
+    Opened,
+    Outcome,
+    Reason,
+    Rejected,
+    Traffic,
+)
 from p2p_labeldp.learning import erm
+from p2p_labeldp.mechanisms import randomized_response
 from p2p_labeldp.mechanisms.release import LabelMechanism
 from p2p_labeldp.network import pace, virtual
 from p2p_labeldp.network.pace import Pace
@@ -41,8 +61,9 @@ from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Collected, CollectedRoster, Study, Terms
 from p2p_labeldp.network.transport import format_address
+from p2p_labeldp.owndata import Choices, OwnTable
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
+from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE, Ask
 from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import plan_for
 from p2p_labeldp.randomness import Secret
@@ -56,6 +77,8 @@ ENGINES = ("processes", "virtual", "population")
 _GRAPH_PEERS = 20_000
 """Peers up to which the population engine, which needs no graph, builds it all the same (in a second), so that what is
 impossible elsewhere is impossible there. A file is always read."""
+MAX_PROCESSES = 1500
+"""Peer processes that own data is played with: about 9 MiB each, and a round of some two minutes on two cores."""
 _VERSIONED = ("numpy", "scipy", "scikit-learn", "networkx", "msgspec", "cryptography", "aiohttp")
 
 
@@ -97,6 +120,8 @@ class Prepared:
         pace: The lengths of the round's phases.
         seconds: What it took to prepare.
         mechanism: What is played in one place; None where labels are resampled.
+        public_seed: Of what is done with features alone, and of learning.
+        notes: How own data was read, and what to beware of.
     """
 
     config: Config
@@ -108,6 +133,8 @@ class Prepared:
     pace: Pace
     seconds: float
     mechanism: LabelMechanism | None
+    public_seed: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,12 +146,16 @@ class Run:
         facts: Everything that happened; can be gone through more than once.
         noisy: What the learner may learn from.
         config: The configuration.
+        model: Fitted to ``noisy``; None if there are no reports.
+        yardsticks: Works out what :func:`yardsticks` does; where this machine holds no true labels, None.
     """
 
     result: Result
     facts: Iterable[Fact]
     noisy: Noisy
     config: Config
+    model: Any = None
+    yardsticks: Callable[[], tuple[float, float]] | None = None
 
 
 def check_engine(engine: str) -> str:
@@ -134,13 +165,21 @@ def check_engine(engine: str) -> str:
     return engine
 
 
-def prepare(config: Config, *, engine: str, seed: int, data_directory: str | None = None) -> Prepared:
+def prepare(
+    config: Config,
+    *,
+    engine: str,
+    seed: int | None,
+    table: OwnTable | None = None,
+    data_directory: str | None = None,
+) -> Prepared:
     """Everything before the round. Starts no process and keeps nothing.
 
     Args:
         config: What to run.
         engine: One of ``ENGINES``.
-        seed: Of the study, 0 to 2^64 - 1.
+        seed: Of the study, 0 to 2^64 - 1; None takes coins from the operating system.
+        table: Own data, in place of what the configuration names.
         data_directory: Where the files of image sets are; by default as ``datasets.files`` says. No part of the
             configuration: results from different places are one result.
 
@@ -149,29 +188,19 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
     """
     began = time.monotonic()
     check_engine(engine)
-    randomness.check_seed(seed)
+    public_seed = PUBLIC_SEED if seed is None else randomness.check_seed(seed)
     _check_supported(config, engine)
-    split = datasets.load(
-        config.data.name,
-        seed=seed,
-        test_share=config.data.test_share,
-        peers=config.data.peers,
-        directory=data_directory,
-        verify=config.data.verify,
-    )
+    own = own_table(config) if table is None else table
+    _check_shareable(config, own, seed)
+    split = split_of(config, seed=public_seed, table=own, data_directory=data_directory)
     mechanism = None
     if config.mechanism.kind != central.RESAMPLING:
         mechanism = central.mechanism_of(config, len(split.label_space))
-    elif len(split.label_space) != 2:
-        raise ConfigurationError(
-            f"{split.name} has {len(split.label_space)} classes; 2 are what resampling can be accounted for with,"
-            " other kinds of mechanism take more",
-            field="data.name",
-        )
+    _check_flip(config, len(split.label_space))
     peers = len(split.train_labels)
-    fitted = clustering.fit(
-        split.train_features, count=config.clusters.count, minimum_size=config.clusters.minimum_size, seed=seed
-    )
+    if own is not None:
+        _check_rows(config, peers, engine)
+    fitted = fit_clusters(config, split, seed=public_seed)
     clusters = fitted.assign(split.train_features)
     sizes = np.bincount(clusters, minlength=fitted.count).astype(np.int64)
     if engine != "population" and sizes.max() > MAX_CLUSTER_SIZE:
@@ -197,7 +226,7 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
         ),
         features=split.train_features,
         labels=split.train_labels,
-        neighbours=_neighbours(config, engine, peers, seed),
+        neighbours=_neighbours(config, engine, peers, public_seed),
         seed=seed,
         peers_per_process=config.network.peers_per_process,
         slow_down=config.exchange.deadlines == Deadlines(),  # a length that is given is kept
@@ -220,19 +249,81 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
         pace=chosen,
         seconds=time.monotonic() - began,
         mechanism=mechanism,
+        public_seed=public_seed,
+        notes=() if own is None else own.notes,
+    )
+
+
+@lru_cache(maxsize=4)
+def _read(data: Data, version: tuple[int, int]) -> OwnTable:
+    """``version``, of the file, keeps a changed one from being taken for what it was."""
+    assert data.csv is not None
+    assert data.label is not None
+    choices = Choices(
+        classes=data.classes,
+        decimal=data.decimal,
+        separator=data.separator,
+        encoding=data.encoding,
+        leave_out=data.leave_out,
+        keep=data.keep,
+    )
+    return owndata.load(data.csv, label=data.label, choices=choices)
+
+
+def own_table(config: Config) -> OwnTable | None:
+    """The table that a configuration names, read once; None if it names a data set."""
+    data = config.data
+    if data.csv is None:
+        return None
+    try:
+        status = os.stat(data.csv)
+        version = status.st_mtime_ns, status.st_size
+    except (OSError, ValueError):  # reading it says why
+        version = 0, 0
+    return _read(msgspec.structs.replace(data, test_share=0.5, peers=None), version)
+
+
+def split_of(config: Config, *, seed: int, table: OwnTable | None = None, data_directory: str | None = None) -> Split:
+    """The data of a configuration, or a table, shared out."""
+    own, share, peers = table or own_table(config), config.data.test_share, config.data.peers
+    if own is not None:
+        return own.split(seed=seed, test_share=share, peers=peers)
+    assert config.data.name is not None
+    return datasets.load(
+        config.data.name,
+        seed=seed,
+        test_share=share,
+        peers=peers,
+        directory=data_directory,
+        verify=config.data.verify,
+    )
+
+
+def fit_clusters(config: Config, split: Split, *, seed: int) -> clustering.Clustering:
+    """The public clustering of the peers' features."""
+    return clustering.fit(
+        split.train_features, count=config.clusters.count, minimum_size=config.clusters.minimum_size, seed=seed
     )
 
 
 def run(
-    config: Config, *, engine: str, seed: int, progress: Progress | None = None, data_directory: str | None = None
+    config: Config,
+    *,
+    engine: str,
+    seed: int | None,
+    progress: Progress | None = None,
+    table: OwnTable | None = None,
+    data_directory: str | None = None,
 ) -> Run:
     """Prepares an experiment, plays its round, trains and measures.
 
     Args:
         config: What to run.
         engine: ``processes``, ``virtual`` or ``population``.
-        seed: Of the study. The same one gives the same transcript, reports and accuracy on every engine.
+        seed: Of the study. The same one gives the same transcript, reports and accuracy on every engine. None, for own
+            data, gives another round every time.
         progress: Is told how far it is.
+        table: Own data, in place of what the configuration names.
         data_directory: As in :func:`prepare`.
 
     Raises:
@@ -246,16 +337,17 @@ def run(
             "given; the peers of a study have no enrolments, those of the learner command bring theirs",
             field="policy.enrolment_key",
         )
-    prepared = prepare(config, engine=engine, seed=seed, data_directory=data_directory)
+    prepared = prepare(config, engine=engine, seed=seed, table=table, data_directory=data_directory)
     told.playing(peers=len(prepared.study), clusters=len(prepared.sizes), engine=engine, pace=prepared.pace)
     played = _population(prepared) if engine == "population" else _peers(prepared, told)
     told.learning()
     learning = time.monotonic()
-    accuracy = _accuracy(prepared, played.noisy)
+    model = _model(prepared, played.noisy)
+    accuracy = _accuracy(prepared, model)
     accounting = time.monotonic()
     if prepared.mechanism is None:
         clusters = promise.of_clusters(played.rosters, config, len(prepared.split.label_space))
-        views = promise.of_views(played.rosters, clusters, config)
+        views = promise.of_views(played.rosters, clusters, config, len(prepared.split.label_space))
     else:
         clusters = central.of_clusters(prepared.mechanism, prepared.sizes.tolist())
         views = central.of_views(prepared.mechanism)
@@ -280,8 +372,16 @@ def run(
         versions=versions(),
         unverified=not prepared.split.verified,
         reports=played.noisy.reports() if config.output.reports else None,
+        notes=list(prepared.notes),
     )
-    return Run(result=result, facts=played.facts, noisy=played.noisy, config=config)
+    return Run(
+        result=result,
+        facts=played.facts if seed is not None else _Shareable(played.facts),
+        noisy=played.noisy,
+        config=config,
+        model=model,
+        yardsticks=partial(yardsticks, prepared),
+    )
 
 
 Release = Callable[[npt.NDArray[np.integer[Any]]], npt.NDArray[np.integer[Any]]]
@@ -301,7 +401,7 @@ def accuracy(config: Config, *, seed: int, release: Release | None = None) -> tu
     """
     prepared = prepare(config, engine="population", seed=seed)
     noisy = _population(prepared).noisy if release is None else _released(prepared, release)
-    return _accuracy(prepared, noisy), prepared.sizes.tolist()
+    return _accuracy(prepared, _model(prepared, noisy)), prepared.sizes.tolist()
 
 
 PUBLIC_SEED = 0
@@ -386,17 +486,20 @@ def learn_from_peers(
             tls=tls,
         )
     )
-    noisy = _noisy(collected, prepared.study.features.shape[1])
+    noisy = _noisy(prepared, collected)
     members = sum(roster.size for roster in collected.rosters)
     counts = {Outcome.REPORTED.value: len(noisy.labels), Outcome.UNREACHABLE.value: members - len(noisy.labels)}
     traffic = [fact for fact in heard if isinstance(fact, Traffic)]
+    model = _model(prepared, noisy)
     clusters = promise.of_clusters(collected.rosters, config, len(prepared.split.label_space))
     result = Result(
         peers=members,
         outcomes={name: count for name, count in counts.items() if count},
         clusters=clusters,
-        views=promise.of_views(collected.rosters, clusters, config),
-        accuracy=Accuracy(private=_trained(prepared, noisy), non_private=None, majority=None),
+        views=promise.of_views(collected.rosters, clusters, config, len(prepared.split.label_space)),
+        accuracy=Accuracy(
+            private=None if model is None else _measured(prepared, model), non_private=None, majority=None
+        ),
         seconds={"total": time.monotonic() - began},
         messages=sum(fact.messages for fact in traffic),
         bytes=sum(fact.bytes for fact in traffic),
@@ -448,6 +551,25 @@ def _check_supported(config: Config, engine: str) -> None:
             )
 
 
+def _check_shareable(config: Config, own: OwnTable | None, seed: int | None) -> None:
+    """What a run of own data without a seed keeps may be shown to others."""
+    if own is not None and seed is None and config.mechanism.kind == "none":
+        raise ConfigurationError(
+            "'none' given, which would keep the labels of own data as they are; another kind, or a seed, is needed",
+            field="mechanism.kind",
+        )
+
+
+def _check_flip(config: Config, num_classes: int) -> None:
+    """A flip probability can be judged when the number of classes is known."""
+    flip = config.mechanism.flip_probability
+    most = randomized_response.largest_flip(num_classes)
+    if flip is not None and flip > most:
+        raise ConfigurationError(
+            f"{flip} given; 0 to {most:.6g} is possible with {num_classes} classes", field="mechanism.flip_probability"
+        )
+
+
 def _neighbours(config: Config, engine: str, peers: int, seed: int) -> list[list[int]]:
     graph = config.topology
     if engine == "population" and graph.kind != "file" and peers > _GRAPH_PEERS:
@@ -478,20 +600,21 @@ def _peers(prepared: Prepared, progress: Progress) -> _Round:
         facts=played.facts,
         outcomes=count_outcomes(played.facts, len(prepared.study)),
         rosters=list(played.collected.rosters),
-        noisy=_noisy(played.collected, prepared.study.features.shape[1]),
+        noisy=_noisy(prepared, played.collected),
         seconds=played.seconds,
         messages=played.messages,
         bytes=played.bytes,
     )
 
 
-def _noisy(collected: Collected, width: int) -> Noisy:
-    reports = collected.reports
+def _noisy(prepared: Prepared, collected: Collected) -> Noisy:
+    reports, width = collected.reports, prepared.study.features.shape[1]
     return Noisy(
         peers=[report.peer for report in reports],
         clusters=np.array([report.cluster for report in reports], dtype=np.int64),
         features=np.array([report.features for report in reports], dtype=np.float64).reshape(len(reports), width),
         labels=np.array([report.label for report in reports], dtype=np.int64),
+        names=prepared.split.feature_names,
     )
 
 
@@ -509,12 +632,19 @@ def _population(prepared: Prepared) -> _Round:
     rosters = []
     for cluster, size in enumerate(prepared.sizes.tolist()):
         if exchange == PERMUTE:
-            plan = promise.plan_for_permutation(size, terms.target_epsilon, terms.flip_probability)
+            plan = promise.plan_for_permutation(size, terms.target_epsilon, terms.flip_probability, len(terms.classes))
         else:
-            plan = plan_for(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+            plan = plan_for(size, terms)
         rosters.append(CollectedRoster(cluster, size, plan.flip_probability, plan.delta, plan.holding_minimum))
     flips = [roster.flip_probability for roster in rosters]
-    played = population.play(study.labels, prepared.clusters, flips, seed=study.seed, exchange=exchange)
+    played = population.play(
+        study.labels,
+        prepared.clusters,
+        flips,
+        seed=study.seed,
+        exchange=exchange,
+        num_classes=len(terms.classes),
+    )
     taking_part = (prepared.sizes >= terms.minimum_size)[prepared.clusters]
     reporters = np.flatnonzero(taking_part)
     counts = {Outcome.REPORTED.value: len(reporters), Outcome.ABSTAINED.value: len(taking_part) - len(reporters)}
@@ -527,6 +657,7 @@ def _population(prepared: Prepared) -> _Round:
             clusters=played.clusters[reporters],
             features=study.features[reporters],
             labels=played.reports[reporters].astype(np.int64),
+            names=prepared.split.feature_names,
         ),
         seconds={"round": time.monotonic() - began},
     )
@@ -546,6 +677,7 @@ def _central(prepared: Prepared, mechanism: LabelMechanism) -> _Round:
             features=study.features,
             labels=played.labels,
             targets=played.targets,
+            names=prepared.split.feature_names,
         ),
         seconds={"round": time.monotonic() - began},
     )
@@ -589,31 +721,84 @@ def _released(prepared: Prepared, release: Release) -> Noisy:
     )
 
 
-def _trained(prepared: Prepared, noisy: Noisy) -> float | None:
-    """Accuracy of the model trained on the reports; None if there are none."""
-    if not len(noisy.labels):
-        return None
-    return _measured(prepared, noisy.features, noisy.labels, noisy.targets)
+@dataclass(frozen=True, slots=True)
+class _Shareable:
+    """Facts without who asked whom, which joins a report to the label's owner: with it, what a run keeps would promise
+    the local epsilon only. What peers send each other tells it, too; what they send the learner, the learner knows."""
+
+    facts: Iterable[Fact]
+
+    def __iter__(self) -> Iterator[Fact]:
+        learner = {fact.id for fact in self.facts if isinstance(fact, Opened)}
+        for fact in self.facts:
+            match fact:
+                case Asked() | Answered():
+                    continue
+                case Exchanged() if isinstance(fact.peer, int) and fact.to not in learner:
+                    continue
+                case Rejected() if fact.about.startswith(f"{Ask.__name__} of "):  # then comes the asker
+                    continue
+            yield fact
 
 
-def _measured(
+def _model(prepared: Prepared, noisy: Noisy) -> Any:
+    """Fitted to the reports; None if there are none."""
+    return _fitted(prepared, noisy.features, noisy.labels, noisy.targets) if len(noisy.labels) else None
+
+
+def _fitted(
     prepared: Prepared,
     features: npt.NDArray[np.float64],
     labels: npt.NDArray[np.integer[Any]],
     targets: npt.NDArray[np.float64] | None = None,
-) -> float:
-    split = prepared.split
-    model = prepared.config.learner.model
-    if targets is not None and model == erm.CORRECTED:
-        return erm.accuracy(erm.fit_targets(features, targets), split.test_features, split.test_labels)
-    fitted = erm.fit(model, features, labels, label_space=split.label_space, seed=prepared.study.seed)
-    return erm.accuracy(fitted, split.test_features, split.test_labels)
+) -> Any:
+    name, label_space = prepared.config.learner.model, prepared.split.label_space
+    if targets is not None and name == erm.CORRECTED:
+        return erm.fit_targets(features, targets)
+    return erm.fit(name, features, labels, label_space=label_space, seed=prepared.public_seed)
 
 
-def _accuracy(prepared: Prepared, noisy: Noisy) -> Accuracy:
+def _measured(prepared: Prepared, model: Any) -> float:
+    return erm.accuracy(model, prepared.split.test_features, prepared.split.test_labels)
+
+
+def _accuracy(prepared: Prepared, model: Any) -> Accuracy:
+    private = None if model is None else _measured(prepared, model)
+    if prepared.study.seed is None:  # the result may be passed on; peers' true labels are no part of it
+        return Accuracy(private=private, non_private=None, majority=None)
+    non_private, majority = yardsticks(prepared)
+    return Accuracy(private=private, non_private=non_private, majority=majority)
+
+
+def yardsticks(prepared: Prepared) -> tuple[float, float]:
+    """Accuracy of a model of the peers' true labels, and of always saying the commonest. READS THEM: not private."""
     split = prepared.split
-    return Accuracy(
-        private=_trained(prepared, noisy),
-        non_private=_measured(prepared, split.train_features, split.train_labels),
-        majority=erm.majority(split.train_labels, split.test_labels, label_space=split.label_space),
+    model = _fitted(prepared, split.train_features, split.train_labels)
+    return _measured(prepared, model), erm.majority(
+        split.train_labels, split.test_labels, label_space=split.label_space
     )
+
+
+def _check_rows(config: Config, peers: int, engine: str) -> None:
+    """Own data comes in sizes that nobody chose for the clusters at hand."""
+    least, count = config.clusters.minimum_size, config.clusters.count
+    if peers < least:
+        raise ConfigurationError(
+            f"{peers} rows are left for training, fewer than the {least} of the least cluster; take more rows, or --set"
+            " clusters.minimum_size to fewer, at more noise",
+            field="data.csv",
+        )
+    if count > max(1, peers // least):
+        raise ConfigurationError(
+            f"{count} given; {peers} rows for training make at most {peers // least} clusters of {least} or more:"
+            " fewer clusters, or --set clusters.minimum_size to fewer, at more noise",
+            field="clusters.count",
+        )
+    processes = -(-peers // config.network.peers_per_process)
+    if engine == "processes" and processes > MAX_PROCESSES:
+        packed = -(-peers // MAX_PROCESSES)
+        raise ConfigurationError(
+            f"{peers} rows for training would be {processes} processes, more than {MAX_PROCESSES}; say --engine"
+            f" population, or --set network.peers_per_process={packed}, or --set data.peers={MAX_PROCESSES}",
+            field="--engine",
+        )

@@ -62,7 +62,7 @@ def play(
     clusters: npt.NDArray[np.integer[Any]],
     flip_probabilities: Sequence[float],
     *,
-    seed: int,
+    seed: int | None,
     round_number: int = 0,
     exchange: str = "resample",
     num_classes: int = 2,
@@ -73,7 +73,7 @@ def play(
         labels: True labels, shape (n,), 0 .. num_classes - 1.
         clusters: Cluster of each peer, shape (n,), ids 0 .. C - 1 in any order.
         flip_probabilities: Flip probability of each cluster, length C.
-        seed: Of the study.
+        seed: Of the study; None tosses the operating system's coins.
         round_number: Another round tosses other coins.
         exchange: ``resample`` (Algorithm 2), or ``permute``: in each cluster a uniformly random permutation, the
             order of the members' mate words, as a trusted shuffler would make; each peer then serves one asker. (Two
@@ -201,8 +201,9 @@ def _check_exchange(exchange: str) -> None:
         raise ConfigurationError(f"{exchange!r} given; one of {', '.join(EXCHANGES)} is allowed", field="exchange.kind")
 
 
-def _check_coins(seed: int, round_number: int) -> None:
-    randomness.check_seed(seed)
+def _check_coins(seed: int | None, round_number: int) -> None:
+    if seed is not None:
+        randomness.check_seed(seed)
     if not 0 <= round_number < 1 << 32:
         raise ConfigurationError(f"{round_number} given; 0 to 2^32 - 1 are possible", field="round_number")
 

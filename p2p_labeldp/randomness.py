@@ -17,6 +17,9 @@ in bulk for all peers:
 
 A fifth word of a peer would be its neighbour's first, so asking for it raises.
 
+A study may also do without a seed (own data does): every coin then comes from the operating system, and no second run
+is the same.
+
 Deployed peers use HMAC-SHA256 of a secret drawn from the operating system: the same purpose gives the same coin, so
 lost state or a second instance of the same peer repeats its coins instead of tossing new ones.
 """
@@ -86,6 +89,11 @@ def words(seed: int, stream: int, start: int, count: int) -> npt.NDArray[np.uint
 def generator_seed(seed: int, stream: Stream, ordinal: int = 0) -> int:
     """A 32-bit seed for a library's own generator (scikit-learn's ``random_state`` and the like)."""
     return word(seed, stream, ordinal, 0) >> 32
+
+
+def study_word(seed: int | None, stream: int, ordinal: int, index: int = 0) -> int:
+    """``word`` of a study, or 64 fresh bits if it has no seed."""
+    return int.from_bytes(os.urandom(8), "big") if seed is None else word(seed, stream, ordinal, index)
 
 
 def _philox(seed: int, stream: int, ordinal: int) -> np.random.Philox:
@@ -189,8 +197,10 @@ def replay(seed: int, ordinal: int, round_number: int = 0) -> Replay:
     return Replay(seed, ordinal, round_number)
 
 
-def curator(seed: int) -> random.Random:
-    """The coins of a mechanism that sees all labels of a study; ``random.SystemRandom()`` takes its place elsewhere."""
+def curator(seed: int | None) -> random.Random:
+    """The coins of a mechanism that sees all labels of a study; the operating system's if it has no seed."""
+    if seed is None:
+        return random.SystemRandom()
     return random.Random(word(check_seed(seed), Stream.CURATOR, 0, 0))  # noqa: S311  a study is replayable
 
 
@@ -199,8 +209,13 @@ def secure() -> Secret:
     return Secret(os.urandom(32))
 
 
-def bulk_label_words(seed: int, start: int, count: int, round_number: int = 0) -> npt.NDArray[np.uint64]:
-    """What ``replay(seed, i, round_number)`` draws for its label, for peers i = start .. start + count - 1."""
+def bulk_label_words(seed: int | None, start: int, count: int, round_number: int = 0) -> npt.NDArray[np.uint64]:
+    """What ``replay(seed, i, round_number)`` draws for its label, for peers i = start .. start + count - 1.
+
+    Without a seed: fresh words from the operating system.
+    """
+    if seed is None:
+        return np.frombuffer(os.urandom(8 * WORDS_PER_PEER * count), dtype=np.uint64).reshape(count, WORDS_PER_PEER)
     return words(seed, Stream.LABELS + round_number, start, count)
 
 

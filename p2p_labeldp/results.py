@@ -57,8 +57,8 @@ class ClusterResult(msgspec.Struct, frozen=True, kw_only=True):
     delta: float
     """1/s^2; 0 of a mechanism in one place."""
     local_epsilon: float
-    """ln((1 - f)/f): against a learner with everybody else on its side, at delta = 0. Infinite where a curator sees
-    the labels."""
+    """ln((1 - f)(K - 1)/f): against a learner with everybody else on its side, at delta = 0. Infinite where a curator
+    sees the labels."""
 
 
 class ViewResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,9 +82,10 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     private: float | None
     """Of the model trained on the reports; null if there were none."""
     non_private: float | None
-    """Of the same model trained on the true labels; null in a deployment, which has none to look at."""
+    """Of the same model trained on the true labels; null where these are nobody's to look at: in a deployment, and in
+    a run of own data without a seed."""
     majority: float | None
-    """Of always saying the commonest true label; null in a deployment."""
+    """Of always saying the commonest true label; null likewise."""
 
 
 class ReportedLabel(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +128,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the data are not the published ones; left out unless they are not."""
     reports: list[ReportedLabel] | None = None
     """By peer; left out unless asked for."""
+    notes: list[str] = []
+    """Of own data: how it was read, and what to beware of. None of them depends on who has which label."""
 
     @property
     def study(self) -> bool:
@@ -145,6 +148,7 @@ class Noisy:
         labels: The flipped label of some mate of theirs, or their own noisy label, shape (m,), an index into the label
             space.
         targets: Soft targets of a corrected loss, shape (m, K); None where the loss is the ordinary one.
+        names: Of the features, if they have names.
     """
 
     peers: Sequence[int | str]
@@ -152,6 +156,7 @@ class Noisy:
     features: npt.NDArray[np.float64]
     labels: npt.NDArray[np.int64]
     targets: npt.NDArray[np.float64] | None = None
+    names: tuple[str, ...] | None = None
 
     def reports(self) -> list[ReportedLabel]:
         """As the result lists them."""
@@ -279,6 +284,7 @@ def _lines(facts: Iterable[Fact]) -> Iterator[str]:
 
 def _write_noisy(noisy: Noisy, file: IO[str]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*(f"x{i}" for i in range(noisy.features.shape[1])), "cluster", "label"])
+    names = noisy.names or [f"x{i}" for i in range(noisy.features.shape[1])]
+    writer.writerow([*names, "cluster", "label"])
     columns = zip(noisy.features, noisy.clusters.tolist(), noisy.labels.tolist(), strict=True)
     writer.writerows([*row.tolist(), cluster, label] for row, cluster, label in columns)

@@ -34,7 +34,8 @@ SIZES = (5, 12, 23, 40)  # unequal; the first is the least a cluster may have
 def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, degree=4, **terms):
     """A study of synthetic peers: one cluster around each of the points (0, 0), (20, 0), ..., ordinals shuffled.
 
-    The label is, nine times in ten, whether the second feature is positive.
+    The label is, nine times in ten, whether the second feature is positive; of more than two classes the third part of
+    the second feature's range, or the tenth.
     """
     rng = np.random.default_rng(len(sizes))
     centres = np.array([[20.0 * i, 0.0] for i in range(len(sizes))])
@@ -60,10 +61,19 @@ def make_study(*, seed=0, sizes=SIZES, labels=None, topology_seed=None, degree=4
     return Study(
         terms=Terms(**{**values, **terms}),
         features=features,
-        labels=((features[:, 1] > 0) ^ noise).astype(int) if labels is None else np.asarray(labels),
+        labels=_labels(features[:, 1], noise, len(terms.get("classes", "ab")))
+        if labels is None
+        else np.asarray(labels),
         neighbours=graph,
         seed=seed,
     )
+
+
+def _labels(feature, noise, num_classes):
+    if num_classes == 2:
+        return ((feature > 0) ^ noise).astype(int)
+    parts = np.searchsorted(np.quantile(feature, np.arange(1, num_classes) / num_classes), feature)
+    return (parts + noise) % num_classes
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pytest
 import tiny_images
 
 from p2p_labeldp import central, config, experiment
+from p2p_labeldp.accounting.planning import plan_roster
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.experiment import run
 from p2p_labeldp.facts import Accepted, Asked, Ended
@@ -113,9 +114,40 @@ def test_ten_classes_of_which_two_are_absent(tiny, kind):
     assert done.result.accuracy.private > 0.5  # eight classes
 
 
-def test_resampling_has_two_classes(tiny):
-    with pytest.raises(ConfigurationError, match="mnist has 10 classes; 2 are what resampling"):
-        experiment.prepare(images("resampling"), engine="population", seed=0, data_directory=str(tiny))
+def test_ten_classes_are_resampled_by_their_certified_bound(tiny):
+    chosen = images("resampling", "mechanism.target_epsilon=8")
+    done = run(chosen, engine="population", seed=0, data_directory=str(tiny))
+    assert done.result.views[0].method.startswith("certified bound: resampling, 10 classes")
+    for cluster in done.result.clusters:
+        plan = plan_roster(cluster.size, 8.0, 0.05, num_classes=10)
+        assert (cluster.flip_probability, cluster.epsilon) == (plan.flip_probability, 8.0)
+
+
+@pytest.fixture
+def own(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(rng.integers(20, 80), round(rng.uniform(18, 35), 1), ("low", "middle", "high")[i % 3]) for i in range(90)]
+    path = tmp_path / "own.csv"
+    path.write_text("age,bmi,outcome\n" + "".join(f"{age},{bmi},{outcome}\n" for age, bmi, outcome in rows))
+    return {"data": {"csv": str(path), "label": "outcome"}, "clusters": {"count": 3, "minimum_size": 8}}
+
+
+@pytest.mark.parametrize("kind", ["uniform_rr", "cluster_rr"])
+def test_ones_own_table_is_played_in_one_place_too_with_the_operating_systems_coins(own, kind):
+    first, second = (run(small(kind, base=own), engine="population", seed=None) for _ in range(2))
+    assert [(cluster.epsilon <= 1, cluster.delta) for cluster in first.result.clusters] == [(True, 0.0)] * 3
+    assert (first.result.seed, first.result.accuracy.non_private) == (None, None)
+    assert first.noisy.names == ("age", "bmi")
+    # 72 labels of three classes, at most three quarters of each certain, agree by chance with a probability below 1e-6
+    assert first.noisy.labels.tolist() != second.noisy.labels.tolist()
+
+
+def test_labels_of_ones_own_table_leave_as_they_are_with_a_seed_only(own):
+    with pytest.raises(ConfigurationError, match=r"mechanism\.kind: 'none' given, which would keep the labels of own"):
+        experiment.prepare(small("none", base=own), engine="population", seed=None)
+    done = run(small("none", base=own), engine="population", seed=1)
+    assert done.result.study
+    assert done.result.accuracy.private == done.result.accuracy.non_private
 
 
 def test_unverified_data_are_said_so_in_the_result(tiny):

@@ -15,6 +15,7 @@ from p2p_labeldp.accounting.planning import holding_minimum, plan_roster, roster
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.experiment import prepare, run
 from p2p_labeldp.facts import Accepted, Asked, Ended, Joined, Outcome, Reason, transcript
+from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 from p2p_labeldp.network import virtual
 
 SMALL = {"data": {"name": "breast-cancer", "peers": 60}, "clusters": {"count": 6, "minimum_size": 8}}
@@ -64,7 +65,8 @@ def test_the_result_says_what_each_cluster_is_promised(engine):
         assert cluster.flip_probability == plan.flip_probability
         assert cluster.delta == 1 / cluster.size**2
         found = roster_epsilon(cluster.size, plan.holding_minimum, plan.flip_probability, plan.delta)
-        assert cluster.epsilon == min(found, 2.0)
+        assert cluster.epsilon == 2.0  # what it was planned for; the least is within the flip's digits of it
+        assert found <= 2.0 < 1.0001 * found
         assert cluster.local_epsilon == pytest.approx(
             math.log((1 - cluster.flip_probability) / cluster.flip_probability)
         )
@@ -366,3 +368,27 @@ def test_the_packages_names_are_those_of_its_modules():
         assert name in dir(p2p_labeldp)
     with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
         _ = p2p_labeldp.nosuch
+
+
+@pytest.mark.parametrize(("name", "classes"), [("iris", 3), ("digits-10", 10)])
+def test_more_than_two_classes_run_the_same_on_machines_and_arrays(name, classes):
+    chosen = config.load(name, ["data.peers=90", "clusters.count=3", "output.reports=true"])
+    arrays, machines = (experiment.run(chosen, engine=engine, seed=4) for engine in ("population", "virtual"))
+    assert transcript(arrays.facts) == transcript(machines.facts)
+    assert arrays.result.reports == machines.result.reports
+    for key in ("accuracy", "clusters", "views", "outcomes"):
+        assert getattr(arrays.result, key) == getattr(machines.result, key)
+    for cluster in arrays.result.clusters:
+        plan = plan_roster(cluster.size, 1.0, 0.05, num_classes=classes)
+        assert cluster.flip_probability == plan.flip_probability
+        assert 0.99 < cluster.epsilon <= 1 < cluster.local_epsilon
+        assert cluster.local_epsilon == local_epsilon(plan.flip_probability, classes)
+    assert arrays.result.views[0].method.startswith(f"certified bound: resampling, {classes} classes, ")
+
+
+def test_a_flip_that_would_tell_the_label_of_so_many_classes_is_refused():
+    experiment.prepare(config.load("iris", ["mechanism.flip_probability=0.6"]), engine="population", seed=0)
+    with pytest.raises(
+        ConfigurationError, match=r"mechanism\.flip_probability: 0\.7 given; 0 to 0\.666667 is possible"
+    ):
+        experiment.prepare(config.load("iris", ["mechanism.flip_probability=0.7"]), engine="population", seed=0)

@@ -1,5 +1,6 @@
 """One seed, one round: the population engine and the machines on the virtual network agree to the last fact."""
 
+import numpy as np
 import pytest
 from contracts.engines import accuracy, on_arrays, on_machines
 
@@ -19,6 +20,19 @@ def test_a_seed_gives_one_transcript_one_set_of_reports_and_one_accuracy(study_o
     assert len(reports) == len(study) == 80
     ended = [fact for fact in map(facts.decode, transcript) if isinstance(fact, Ended)]
     assert [fact.outcome for fact in ended] == [Outcome.REPORTED] * 80
+    assert accuracy(study, features, machine_reports) == accuracy(study, study.features, reports)
+
+
+@pytest.mark.parametrize("terms", [{"flip_probability": 0.6}, {"target_epsilon": 1.0}])
+@pytest.mark.parametrize(("num_classes", "seed"), [(3, 0), (3, 1), (10, 2), (10, 3)])
+def test_more_than_two_classes_are_told_alike(study_of, num_classes, seed, terms):
+    study = study_of(seed=seed, classes=tuple(map(str, range(num_classes))), **terms)
+    assert len(np.unique(study.labels)) == num_classes
+    transcript, reports = on_arrays(study)
+    again, machine_reports, features = on_machines(study)
+    assert (again, machine_reports) == (transcript, reports)
+    assert len(reports) == len(study)
+    assert {label for _, _, label in reports} == set(range(num_classes))
     assert accuracy(study, features, machine_reports) == accuracy(study, study.features, reports)
 
 

@@ -13,7 +13,7 @@ CONFIG = config.from_mapping({"data": {"name": "digits"}, "mechanism": {"target_
 
 def promised(*rosters, chosen=CONFIG):
     clusters = promise.of_clusters(rosters, chosen, 2)
-    return {view.view: view for view in promise.of_views(rosters, clusters, chosen)}
+    return {view.view: view for view in promise.of_views(rosters, clusters, chosen, 2)}
 
 
 def roster(size, flip, cluster=0):
@@ -21,7 +21,7 @@ def roster(size, flip, cluster=0):
 
 
 def test_no_roster_no_view():
-    assert promise.of_views([], [], CONFIG) == []
+    assert promise.of_views([], [], CONFIG, 2) == []
 
 
 def test_one_cluster_is_stated_with_its_own_method():

@@ -14,6 +14,9 @@ With t mates beside the learner (``coalition``): the victim is asked by one of t
 which costs the local delta. Else at most 2t members are known (the mates, and whom they asked), and of the answers N
 come from the other p - 2t: the sum runs over N ~ Bin(r, (p-2t)/p), r >= h, with delta_{N, p-2t}.
 
+More than two classes: ``class_rosters`` bounds delta_{r,p}, and with it the same maximum. It is all that K > 2 asks of
+this module's callers, who say K wherever they say f.
+
 What is not evaluated is covered by three facts: leaving reports out is post-processing, so delta_{r,p} grows with r;
 delta_{r,p} is at most the local delta [1 - f - e^eps f]_+; and a truncated law is charged the mass cut from it. So
 with some r's evaluated, every other r is bounded by the next larger one, and a pool is evaluated no further than the
@@ -31,12 +34,13 @@ from functools import lru_cache
 import numpy as np
 
 from p2p_labeldp.accounting.binomial import Floats, pmf
+from p2p_labeldp.accounting.class_rosters import ClassRoster
 from p2p_labeldp.accounting.exact import local_delta
 from p2p_labeldp.accounting.pools import Pool
 from p2p_labeldp.accounting.ranges import check_count, check_delta, check_epsilon, check_flip, check_target
 from p2p_labeldp.accounting.tables import ROUNDING, worst_delta
 from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError
-from p2p_labeldp.mechanisms.randomized_response import local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import check_classes, largest_flip, local_epsilon
 from p2p_labeldp.mechanisms.resampling import INDEX_BIAS
 
 TAIL = 1e-24  # cut from each window, and charged
@@ -54,12 +58,14 @@ class RosterPlan:
         delta: 1/s^2.
         holding_minimum: h; with fewer peers holding an answer nobody reports.
         flip_probability: The least, to five significant digits, rounded up.
+        num_classes: K.
     """
 
     size: int
     delta: float
     holding_minimum: int
     flip_probability: float
+    num_classes: int = 2
 
 
 def roster_delta(size: int) -> float:
@@ -147,13 +153,7 @@ class _Roster:
     """One roster size, whose hardest pools are remembered from one question to the next."""
 
     def __init__(self, size: int, holding: int, colluders: int) -> None:
-        self.size = check_count(size, "cluster_size")
-        self.holding = check_count(holding, "holding_minimum")
-        if holding > size:
-            raise ConfigurationError(f"{holding} given; 1 to {size} are possible", field="holding_minimum")
-        self.colluders = check_count(colluders, "colluders", least=0)
-        if colluders >= size:
-            raise ConfigurationError(f"{colluders} given; 0 to {size - 1} are possible", field="colluders")
+        self.size, self.holding, self.colluders = size, holding, colluders
         self.hit = 1 - (1 - 1 / size) ** colluders
         self._order = list(range(size, 0, -1))
 
@@ -204,17 +204,30 @@ class _Roster:
 
 
 @lru_cache(maxsize=64)
-def _roster(size: int, holding: int, colluders: int = 0) -> _Roster:
-    return _Roster(size, holding, colluders)
+def _roster(size: int, holding: int, colluders: int = 0, num_classes: int = 2) -> _Roster | ClassRoster:
+    check_count(size, "cluster_size")
+    if check_count(holding, "holding_minimum") > size:
+        raise ConfigurationError(f"{holding} given; 1 to {size} are possible", field="holding_minimum")
+    if check_count(colluders, "colluders", least=0) >= size:
+        raise ConfigurationError(f"{colluders} given; 0 to {size - 1} are possible", field="colluders")
+    if check_classes(num_classes) == 2:
+        return _Roster(size, holding, colluders)
+    return ClassRoster(size, holding, colluders, num_classes)
 
 
 def roster_profile(
-    size: int, holding_minimum: int, flip_probability: float, epsilon: float, colluders: int = 0
+    size: int,
+    holding_minimum: int,
+    flip_probability: float,
+    epsilon: float,
+    colluders: int = 0,
+    *,
+    num_classes: int = 2,
 ) -> float:
     """The delta a roster promises at ``epsilon`` against the learner, alone or with mates; see the module.
 
     Rounded up, by less than 1e-9 of itself. About 20 ms at s = 100 and 13 s at s = 1000; ``roster_fits`` is sooner
-    done.
+    done. For more than two classes it is the certified bound.
 
     Args:
         size: s, members of the roster.
@@ -222,32 +235,48 @@ def roster_profile(
         flip_probability: f.
         epsilon: At least 0.
         colluders: t, mates that work with the learner and follow the protocol.
+        num_classes: K.
     """
-    f, point = check_flip(flip_probability), check_epsilon(epsilon)
-    return _roster(size, holding_minimum, colluders).delta(f, point)
+    f, point = check_flip(flip_probability, num_classes), check_epsilon(epsilon)
+    return _roster(size, holding_minimum, colluders, num_classes).delta(f, point)
 
 
 def roster_fits(
-    size: int, holding_minimum: int, flip_probability: float, epsilon: float, delta: float, colluders: int = 0
+    size: int,
+    holding_minimum: int,
+    flip_probability: float,
+    epsilon: float,
+    delta: float,
+    colluders: int = 0,
+    *,
+    num_classes: int = 2,
 ) -> bool:
     """Whether ``roster_profile`` is at most ``delta``, told as soon as it is certain.
 
     About 10 ms at s = 100, 2 s at s = 1000.
     """
-    f, point = check_flip(flip_probability), check_epsilon(epsilon)
-    return _roster(size, holding_minimum, colluders).fits(f, point, check_delta(delta))
+    f, point = check_flip(flip_probability, num_classes), check_epsilon(epsilon)
+    return _roster(size, holding_minimum, colluders, num_classes).fits(f, point, check_delta(delta))
 
 
-def roster_epsilon(size: int, holding_minimum: int, flip_probability: float, delta: float, colluders: int = 0) -> float:
+def roster_epsilon(
+    size: int,
+    holding_minimum: int,
+    flip_probability: float,
+    delta: float,
+    colluders: int = 0,
+    *,
+    num_classes: int = 2,
+) -> float:
     """The least eps, to 1e-6 of itself, at which the roster's delta was evaluated to be at most ``delta``.
 
     Never above the local epsilon, which holds at every delta.
     """
-    f, target = check_flip(flip_probability), check_delta(delta)
-    roster = _roster(size, holding_minimum, colluders)
+    f, target = check_flip(flip_probability, num_classes), check_delta(delta)
+    roster = _roster(size, holding_minimum, colluders, num_classes)
     if roster.fits(f, 0.0, target):
         return 0.0
-    low, high = 0.0, local_epsilon(f)
+    low, high = 0.0, local_epsilon(f, num_classes)
     if high == math.inf:  # f = 0: either some eps fits, or none
         high = 1.0
         while not roster.fits(f, high, target):
@@ -263,7 +292,7 @@ def roster_epsilon(size: int, holding_minimum: int, flip_probability: float, del
     return high
 
 
-def plan_roster(size: int, target_epsilon: float, tolerated_loss: float) -> RosterPlan:
+def plan_roster(size: int, target_epsilon: float, tolerated_loss: float, *, num_classes: int = 2) -> RosterPlan:
     """The least flip, to five significant digits, at which the roster holds (target_epsilon, 1/s^2).
 
     Raises:
@@ -271,35 +300,37 @@ def plan_roster(size: int, target_epsilon: float, tolerated_loss: float) -> Rost
         ClusterTooSmall: A cluster of one.
     """
     target = check_target(target_epsilon)
-    return _planned(check_count(size, "cluster_size"), target, holding_minimum(size, tolerated_loss))
+    holding = holding_minimum(size, tolerated_loss)
+    return _planned(check_count(size, "cluster_size"), target, holding, check_classes(num_classes))
 
 
 @lru_cache(maxsize=1024)
-def _planned(size: int, target_epsilon: float, holding: int) -> RosterPlan:
+def _planned(size: int, target_epsilon: float, holding: int, num_classes: int) -> RosterPlan:
     delta = roster_delta(size)
-    roster = _roster(size, holding)
-    flip = least_flip(lambda f: roster.fits(f, target_epsilon, delta * (1 - MARGIN)))
-    return RosterPlan(size=size, delta=delta, holding_minimum=holding, flip_probability=flip)
+    roster = _roster(size, holding, 0, num_classes)
+    flip = least_flip(lambda f: roster.fits(f, target_epsilon, delta * (1 - MARGIN)), num_classes)
+    return RosterPlan(size=size, delta=delta, holding_minimum=holding, flip_probability=flip, num_classes=num_classes)
 
 
-def least_flip(holds: Callable[[float], bool]) -> float:
-    """The least flip of five significant digits, 1e-12 to 1/2, for which ``holds`` was evaluated to be true.
+def least_flip(holds: Callable[[float], bool], num_classes: int = 2) -> float:
+    """The least flip of five significant digits, 1e-12 to (K-1)/K, for which ``holds`` was evaluated to be true.
 
-    By bisection; ``holds`` must be true from some flip on. At 1/2 nothing is told, so it is not asked there.
+    By bisection; ``holds`` must be true from some flip on. At (K-1)/K nothing is told, so it is not asked there.
     """
-    low, high = _step(1e-12) - 1, _step(0.5)
+    most = largest_flip(num_classes)
+    low, high = _step(1e-12) - 1, _step(most)
     while high - low > 1:
         middle = (low + high) // 2
         if holds(_flip(middle)):
             high = middle
         else:
             low = middle
-    return _flip(high)
+    return min(most, _flip(high))
 
 
-def next_flip(flip_probability: float) -> float:
-    """The next larger number of five significant digits, at most 1/2."""
-    return min(0.5, _flip(_step(flip_probability) + 1))
+def next_flip(flip_probability: float, num_classes: int = 2) -> float:
+    """The next larger number of five significant digits, at most (K-1)/K."""
+    return min(largest_flip(num_classes), _flip(_step(flip_probability) + 1))
 
 
 def _flip(step: int) -> float:

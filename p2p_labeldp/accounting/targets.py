@@ -13,7 +13,7 @@ from p2p_labeldp.accounting import coalition, planning, resampling
 from p2p_labeldp.accounting.coalition import Coalition
 from p2p_labeldp.accounting.ranges import check_count, check_delta, check_flip, check_target
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.mechanisms.randomized_response import local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import check_classes, local_epsilon
 
 LEARNER, LOCAL, COALITION = "learner", "local", "coalition"
 
@@ -48,6 +48,7 @@ def plan(
     colluders: int = 0,
     coalition_target: float | None = None,
     tolerated_loss: float | None = None,
+    num_classes: int = 2,
 ) -> Plan:
     """The least flip that holds every target; see ``Plan``.
 
@@ -60,6 +61,7 @@ def plan(
         coalition_target: Against the learner with them, at ``delta``; ``target_epsilon`` if not given. Of no
             consequence without colluders.
         tolerated_loss: Share of members that may fail to answer; None plans for s answers from s.
+        num_classes: K; beyond 2 by the certified bound, which without a tolerated loss is a roster's that loses nobody.
 
     Raises:
         ConfigurationError: A target or a share out of range.
@@ -69,49 +71,69 @@ def plan(
     target = check_target(target_epsilon)
     at = planning.roster_delta(size) if delta is None else check_delta(delta)
     holding = None if tolerated_loss is None else planning.holding_minimum(size, tolerated_loss)
-    flips = {LEARNER: _flip_for(size, holding, 0, target, at)}
+    asked = _Asked(size, check_classes(num_classes), holding, at)
+    flips = {LEARNER: asked.flip_for(0, target)}
     with_mates = target if coalition_target is None else check_target(coalition_target, "coalition_target")
     if check_count(colluders, "colluders", least=0):
-        flips[COALITION] = _flip_for(size, holding, colluders, with_mates, at)
+        flips[COALITION] = asked.flip_for(colluders, with_mates)
     if local_target is not None:
         least = check_target(local_target, "local_target")
-        flips[LOCAL] = planning.least_flip(lambda f: local_epsilon(f) <= least)
+        flips[LOCAL] = planning.least_flip(lambda f: local_epsilon(f, num_classes) <= least, num_classes)
     binding = max(flips, key=lambda name: flips[name])
     flip = flips[binding]
     return Plan(
         flip_probability=flip,
-        epsilon=_epsilon(size, holding, colluders, flip, at),
+        epsilon=asked.epsilon(colluders, flip),
         delta=at,
-        local_epsilon=local_epsilon(flip),
+        local_epsilon=local_epsilon(flip, num_classes),
         binding=binding,
         holding_minimum=holding,
     )
 
 
-def _flip_for(size: int, holding: int | None, colluders: int, target: float, delta: float) -> float:
-    flip = planning.least_flip(_holds(size, holding, colluders, target, delta))
-    while _epsilon(size, holding, colluders, flip, delta) > target:  # rounding of eps itself; a step or two
-        flip = planning.next_flip(flip)
-    return flip
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One cluster, and at which delta it is asked for."""
 
+    size: int
+    num_classes: int
+    holding: int | None
+    delta: float
 
-def _holds(size: int, holding: int | None, colluders: int, target: float, delta: float) -> Callable[[float], bool]:
-    """delta(target) <= delta is sooner evaluated than eps(delta)."""
-    room = delta * (1 - planning.MARGIN)
-    if holding is not None:
-        return lambda f: planning.roster_fits(size, holding, f, target, room, colluders)
-    if colluders:
-        return lambda f: (
-            coalition.delta(Coalition(cluster_size=size, colluders=colluders, flip_probability=f), target) <= room
-        )
-    return lambda f: resampling.profile(cluster_size=size, flip_probability=f, epsilons=[target])[0].delta <= room
+    def flip_for(self, colluders: int, target: float) -> float:
+        flip = planning.least_flip(self._holds(colluders, target), self.num_classes)
+        while self.epsilon(colluders, flip) > target:  # rounding of eps itself; a step or two
+            flip = planning.next_flip(flip, self.num_classes)
+        return flip
 
+    def epsilon(self, colluders: int, flip: float) -> float:
+        if self._as_roster:
+            return planning.roster_epsilon(
+                self.size, self._least, flip, self.delta, colluders, num_classes=self.num_classes
+            )
+        with_mates = Coalition(cluster_size=self.size, colluders=colluders, flip_probability=flip)
+        return coalition.epsilon(with_mates, self.delta)
 
-def _epsilon(size: int, holding: int | None, colluders: int, flip_probability: float, delta: float) -> float:
-    if holding is not None:
-        return planning.roster_epsilon(size, holding, flip_probability, delta, colluders)
-    with_mates = Coalition(cluster_size=size, colluders=colluders, flip_probability=flip_probability)
-    return coalition.epsilon(with_mates, delta)
+    @property
+    def _as_roster(self) -> bool:
+        return self.holding is not None or self.num_classes > 2
+
+    @property
+    def _least(self) -> int:
+        return self.size if self.holding is None else self.holding
+
+    def _holds(self, colluders: int, target: float) -> Callable[[float], bool]:
+        """delta(target) <= delta is sooner evaluated than eps(delta)."""
+        room, size = self.delta * (1 - planning.MARGIN), self.size
+        if self._as_roster:
+            return lambda f: planning.roster_fits(
+                size, self._least, f, target, room, colluders, num_classes=self.num_classes
+            )
+        if colluders:
+            return lambda f: (
+                coalition.delta(Coalition(cluster_size=size, colluders=colluders, flip_probability=f), target) <= room
+            )
+        return lambda f: resampling.profile(cluster_size=size, flip_probability=f, epsilons=[target])[0].delta <= room
 
 
 def least_size(*, flip_probability: float, target_epsilon: float, delta: float | None = None, most: int = 10**6) -> int:

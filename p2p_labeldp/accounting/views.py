@@ -87,24 +87,30 @@ def roster_views(
         target_epsilon: Stated for the learner if the roster holds it at 1/s^2, which is sooner told than the least eps.
         colluders: Sizes of coalitions to state, each at the delta where it means something.
     """
-    size, holding, f = plan.size, plan.holding_minimum, plan.flip_probability
-    method = f"exact: resampling, {holding} or more of {size} holding an answer"
-    if target_epsilon is not None and roster_fits(size, holding, f, target_epsilon, plan.delta):
+    size, holding, f, classes = plan.size, plan.holding_minimum, plan.flip_probability, plan.num_classes
+    if target_epsilon is not None and roster_fits(size, holding, f, target_epsilon, plan.delta, num_classes=classes):
         alone = target_epsilon
     else:
-        alone = roster_epsilon(size, holding, f, plan.delta)
-    stated = [Guarantee(view="learner", epsilon=alone, delta=plan.delta, method=method)]
+        alone = roster_epsilon(size, holding, f, plan.delta, num_classes=classes)
+    stated = [Guarantee(view="learner", epsilon=alone, delta=plan.delta, method=roster_method(plan))]
     for mates in sorted(set(colluders)):
         if 0 < check_count(mates, "colluders", least=0) < size:
             hit = 1 - (1 - 1 / size) ** mates
             at = min(hit * (1 - f) + plan.delta, math.nextafter(1.0, 0.0))
-            found = roster_epsilon(size, holding, f, at, mates)
+            found = roster_epsilon(size, holding, f, at, mates, num_classes=classes)
             stated.append(
                 Guarantee(view=f"learner+{mates}", epsilon=found, delta=at, method="bound: coalition in the roster")
             )
-    stated.append(Guarantee(view="learner+all", epsilon=local_epsilon(f), delta=0.0, method=LOCAL_METHOD))
+    local = local_epsilon(f, classes)
+    stated.append(Guarantee(view="learner+all", epsilon=local, delta=0.0, method=LOCAL_METHOD))
     stated.append(Guarantee(view="mates", epsilon=0.0, delta=0.0, method=MATES_METHOD))
     return stated
+
+
+def roster_method(plan: RosterPlan) -> str:
+    """How a roster's epsilon against the learner alone is known."""
+    kind = "exact: resampling" if plan.num_classes == 2 else f"certified bound: resampling, {plan.num_classes} classes"
+    return f"{kind}, {plan.holding_minimum} or more of {plan.size} holding an answer"
 
 
 def worst_of_clusters(guarantees: Iterable[Guarantee]) -> Guarantee:

@@ -10,26 +10,41 @@ import typer
 
 from p2p_labeldp.errors import ConfigurationError
 
-HELP = """Write a few training rows of a data set as example files, one peer each.
+HELP = """Write a few training rows of a data set, or of a table of your own, as example files, one peer each.
 
-Example:
+Examples:
 
 \b
     p2p-labeldp examples breast-cancer --count 3 --out people
+    p2p-labeldp examples --csv patients.csv --label diagnosis --count 3 --out people
 """
+DEFAULT = "breast-cancer"
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Data set.")] = "breast-cancer",
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help=f"Data set. Default: {DEFAULT}.", show_default=False)
+    ] = None,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="A table of your own, with a header line.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Its column that is protected.")] = None,
     count: Annotated[int, typer.Option(metavar="N", help="How many.")] = 3,
     out: Annotated[str, typer.Option(metavar="DIR", help="Where to write them; made if missing.")] = "people",
 ) -> None:
     """See ``HELP``."""
-    from p2p_labeldp import datasets
+    from p2p_labeldp import config, experiment
+    from p2p_labeldp.cli import owndata
 
     if count < 2:
         raise ConfigurationError(f"{count} given; at least 2 are needed", field="--count")
-    split = datasets.load(name, seed=0, test_share=0.2, peers=count)
+    if (csv is None) != (label is None):
+        raise ConfigurationError("--csv and --label go together", field="--csv")
+    if csv is not None and name is not None:
+        raise ConfigurationError(f"given together with {name!r}; one of the two is possible", field="--csv")
+    data = {"name": name or DEFAULT} if csv is None else {"csv": csv, "label": label}
+    with owndata.refusing(own=csv is not None):
+        split = experiment.split_of(
+            config.from_mapping({"data": {**data, "peers": count}}), seed=experiment.PUBLIC_SEED
+        )
     directory = Path(out)
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -198,7 +198,7 @@ def _reasons(opened: OpenedManifest, policy: Policy, sizes: list[int]) -> list[s
         if size < terms.minimum_size:
             reasons.append(f"size {size}: the round needs {terms.minimum_size} members")
             continue
-        plan = plan_for(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+        plan = plan_for(size, terms)
         about = policy.against_roster(
             size=size,
             holding_minimum=plan.holding_minimum,

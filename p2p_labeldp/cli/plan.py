@@ -13,13 +13,15 @@ HELP = """Find the least flip probability that holds a target, or the least clus
 
 The target holds against the learner at delta, 1/s^2 unless given; with --colluders also against the learner with so
 many mates, with --local-epsilon against the learner with everyone. `binding` says which of them asks for the most.
-With --tolerated-loss it holds whoever fails to answer: fewer than `holding_minimum` answers, and nobody reports.
+With --tolerated-loss it holds whoever fails to answer: fewer than `holding_minimum` answers, and nobody reports. More
+than two --classes are planned by a certified bound.
 
 Examples:
 
 \b
     p2p-labeldp plan --cluster-size 100 --epsilon 1
     p2p-labeldp plan --cluster-size 100 --epsilon 1 --local-epsilon 3 --tolerated-loss 0.1
+    p2p-labeldp plan --cluster-size 100 --epsilon 1 --classes 10
     p2p-labeldp plan --flip 0.1 --epsilon 0.5
 """
 
@@ -36,6 +38,7 @@ def command(
     tolerated_loss: Annotated[
         float | None, typer.Option(metavar="A", help="Share of members that may fail to answer.")
     ] = None,
+    classes: Annotated[int, typer.Option(metavar="K", help="Labels there are.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """See ``HELP``."""
@@ -43,12 +46,12 @@ def command(
         raise ConfigurationError("one of --cluster-size and --flip is needed")
     with refusing():
         if flip is not None:
-            if local_epsilon is not None or colluders or tolerated_loss is not None:
+            if local_epsilon is not None or colluders or tolerated_loss is not None or classes != 2:
                 raise ConfigurationError("with it only --epsilon and --delta are possible", field="--flip")
             record, at = _size(check_flip(flip), epsilon, delta)
         else:
             assert cluster_size is not None
-            record, at = _flip(cluster_size, epsilon, local_epsilon, colluders, delta, tolerated_loss)
+            record, at = _flip(cluster_size, epsilon, local_epsilon, colluders, delta, tolerated_loss, classes)
     if as_json:
         answer(record, as_json=True)
         return
@@ -64,6 +67,7 @@ def _flip(
     colluders: int,
     delta: float | None,
     tolerated_loss: float | None,
+    classes: int,
 ) -> tuple[dict[str, Any], float]:
     from p2p_labeldp.accounting import targets
     from p2p_labeldp.accounting.ranges import check_target
@@ -75,6 +79,7 @@ def _flip(
         local_target=None if local_epsilon is None else check_target(local_epsilon, "--local-epsilon"),
         colluders=check_colluders(colluders, size),
         tolerated_loss=tolerated_loss,
+        num_classes=classes,
     )
     record = {"flip": plan.flip_probability, "epsilon": plan.epsilon, "binding": plan.binding}
     if plan.holding_minimum is not None:

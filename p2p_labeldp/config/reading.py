@@ -19,6 +19,8 @@ from p2p_labeldp.errors import ConfigurationError
 EXCLUSIVE = {
     "mechanism.flip_probability": "mechanism.target_epsilon",
     "mechanism.target_epsilon": "mechanism.flip_probability",
+    "data.name": "data.csv",
+    "data.csv": "data.name",
 }
 """Keys that replace each other when overridden."""
 

@@ -94,6 +94,17 @@ class Id:
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """A list of texts, none of them empty."""
+
+    def text(self) -> str:
+        return "a list of texts that are not empty"
+
+    def admits(self, value: Any) -> bool:
+        return isinstance(value, list | tuple) and all(isinstance(one, str) and one != "" for one in value)
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """True or false."""
 

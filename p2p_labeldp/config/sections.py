@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from p2p_labeldp.config.rules import Id, OneOf, Real, Rule, Text, Truth, Whole
+from p2p_labeldp.config.rules import Id, OneOf, Real, Rule, Text, Texts, Truth, Whole
 from p2p_labeldp.errors import ConfigurationError
 
 TopologyKind: TypeAlias = Literal["random_regular", "ring", "small_world", "star", "file"]
@@ -76,8 +76,34 @@ class Data(Section, frozen=True, kw_only=True):
 
     PATH: ClassVar[str] = "data"
 
-    name: Annotated[str, Text()]
-    """Name of a data set known to ``p2p_labeldp.datasets``. No default: what is studied should be said."""
+    name: Annotated[str | None, Text()] = None
+    """Name of a data set known to ``p2p_labeldp.datasets``. No default: what is studied should be said, here or by
+    ``csv``."""
+
+    csv: Annotated[str | None, Text()] = None
+    """A table of one's own: a text file with a header, relative to the working directory. Excludes ``name``."""
+
+    label: Annotated[str | None, Text()] = None
+    """Column of that table whose values are protected. Goes with ``csv``."""
+
+    classes: Annotated[tuple[str, ...] | None, Texts()] = None
+    """Its classes, in order; spellings that differ in case or spaces are one. Default: read off the column, by which it
+    is public that they occur."""
+
+    leave_out: Annotated[tuple[str, ...], Texts()] = ()
+    """Columns of that table that are no features. Default: those that can't be, each with a line that says so."""
+
+    keep: Annotated[tuple[str, ...], Texts()] = ()
+    """Columns of that table that are features though they look like identifiers. Default: none."""
+
+    separator: Annotated[str | None, OneOf((",", ";", "\t", "|"))] = None
+    """Between its fields. Default: found out."""
+
+    decimal: Annotated[str | None, OneOf((".", ","))] = None
+    """Its decimal sign. Default: found out, and asked for where it is not certain."""
+
+    encoding: Annotated[str | None, Text()] = None
+    """Its encoding, by a name that Python knows. Default: found out."""
 
     peers: Annotated[int | None, Whole(at_least=2)] = None
     """Number of peers, one training example each, at least 2. Default: all training rows, since leaving some out only
@@ -91,6 +117,14 @@ class Data(Section, frozen=True, kw_only=True):
     verify: Annotated[bool, Truth()] = True
     """Whether files of image sets are refused whose content is not the published one. Default true; with false they
     are used, and every result says ``unverified``."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.name is None) == (self.csv is None):
+            given = "neither given" if self.name is None else "given together with data.csv"
+            raise ConfigurationError(f"{given}; one of data.name and data.csv is needed", field="data.name")
+        if (self.csv is None) != (self.label is None):
+            raise ConfigurationError("data.csv and data.label go together", field="data.label")
 
 
 class Clusters(Section, frozen=True, kw_only=True):
@@ -140,12 +174,13 @@ class Mechanism(Section, frozen=True, kw_only=True):
     kind: Annotated[MechanismKind, OneOf(typing.get_args(MechanismKind))] = "resampling"
     """``resampling``: flip, then swap among peers, as ``exchange.kind`` says (Algorithm 2 of the paper). On the
     population engine only: ``uniform_rr`` (every label randomized alone), ``cluster_rr`` (a trusted curator redraws
-    labels from noisy distributions of their clusters, Algorithm 1), ``none`` (labels as they are, to compare with).
-    Default ``resampling``, the one without a trusted party."""
+    labels from noisy distributions of their clusters, Algorithm 1), ``none`` (labels as they are, to compare with; of
+    a table of one's own only with a seed). Default ``resampling``, the one without a trusted party."""
 
-    flip_probability: Annotated[float | None, Real(at_least=0, at_most=0.5)] = None
-    """Probability that a peer's label is flipped, once, 0 to 0.5, the same in every cluster; 0 is not private, 0.5
-    says nothing. Excludes ``target_epsilon``. Default: planned from the target, cluster by cluster."""
+    flip_probability: Annotated[float | None, Real(at_least=0, below=1)] = None
+    """Probability that a peer's label is flipped, once, 0 to (K-1)/K with K classes, the same in every cluster; 0 is
+    not private, (K-1)/K (1/2 for two classes) says nothing. Excludes ``target_epsilon``. Default: planned from the
+    target, cluster by cluster."""
 
     target_epsilon: Annotated[float | None, Real(above=0)] = None
     """Epsilon against the learner alone at delta = 1/size^2 that each cluster's flip is planned for, above 0; of
@@ -236,7 +271,7 @@ class Policy(Section, frozen=True, kw_only=True):
     """Largest epsilon against the learner alone, at the roster's delta, at least 0. Default: no limit."""
 
     local_epsilon: Annotated[float | None, Real(at_least=0)] = None
-    """Largest epsilon against the learner with everyone else, ln((1 - f)/f), at least 0. Default: no limit."""
+    """Largest epsilon against the learner with everyone else, ln((1 - f)(K - 1)/f), at least 0. Default: no limit."""
 
     colluders: Annotated[int | None, Whole(at_least=0)] = None
     """Number of mates assumed to tell the learner what they see, at least 0; read with ``colluder_epsilon``.

@@ -13,6 +13,6 @@ scikit-learn is imported where it is used, since it takes a second and peers nev
 """
 
 from p2p_labeldp.datasets.images import Images, read_images
-from p2p_labeldp.datasets.split import SYNTHETIC_PEERS, Split, known, load
+from p2p_labeldp.datasets.split import SYNTHETIC_PEERS, Split, known, label_space_of, load
 
-__all__ = ["load", "known", "Split", "SYNTHETIC_PEERS", "read_images", "Images"]
+__all__ = ["load", "known", "label_space_of", "Split", "SYNTHETIC_PEERS", "read_images", "Images"]

@@ -33,6 +33,7 @@ class Split:
         label_space: The public classes.
         name: The data set's name.
         verified: Whether the rows are the published ones, for sets that are; else results must say ``unverified``.
+        feature_names: Of the features, if they have names.
     """
 
     train_features: npt.NDArray[np.float64]
@@ -42,6 +43,7 @@ class Split:
     label_space: LabelSpace
     name: str
     verified: bool = True
+    feature_names: tuple[str, ...] | None = None
 
 
 def load(
@@ -71,8 +73,7 @@ def load(
         ConfigurationError: An unknown name, a share outside its range, more peers than training rows, or files that are
             missing, truncated or altered.
     """
-    if name not in known():
-        raise ConfigurationError(f"{name!r} given; the known names are {', '.join(known())}", field="data.name")
+    label_space = label_space_of(name)
     if not 0 < test_share < 1:
         raise ConfigurationError(
             f"{test_share!r} given; a number above 0 and below 1 is allowed", field="data.test_share"
@@ -83,7 +84,7 @@ def load(
     random = np.random.RandomState(randomness.generator_seed(seed, Stream.DATA, 0))
     if name in IMAGE_SETS:
         return _images(name, random, peers, directory, verify)
-    features, labels, label_space = SOURCES[name](random, _rows_for(peers or SYNTHETIC_PEERS, test_share))
+    features, labels = SOURCES[name].rows(random, _rows_for(peers or SYNTHETIC_PEERS, test_share))
     order = random.permutation(len(labels))
     held_out = math.ceil(len(labels) * test_share)
     available = len(labels) - held_out
@@ -133,3 +134,15 @@ def _rows_for(training_rows: int, test_share: float) -> int:
 def known() -> list[str]:
     """Names of the data sets."""
     return sorted([*SOURCES, *IMAGE_SETS])
+
+
+def label_space_of(name: str) -> LabelSpace:
+    """The classes of a data set; none of its rows are read.
+
+    Raises:
+        ConfigurationError: An unknown name.
+    """
+    known_sets = SOURCES | IMAGE_SETS
+    if name not in known_sets:
+        raise ConfigurationError(f"{name!r} given; the known names are {', '.join(known())}", field="data.name")
+    return known_sets[name].classes

@@ -30,7 +30,7 @@ from p2p_labeldp.engine_source import PopulationSource
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.experiment import check_engine
 from p2p_labeldp.measuring.row import Row
-from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, local_epsilon
+from p2p_labeldp.mechanisms.randomized_response import check_flip_probability, largest_flip, local_epsilon
 from p2p_labeldp.network_source import PEERS, NetworkSource, unwatched
 from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
 
@@ -81,6 +81,17 @@ class Question:
             raise ConfigurationError(
                 f"{PERMUTE!r} given; 'resample' is what is measured, the shuffle stands beside it in every row",
                 field="exchange.kind",
+            )
+        name = self.config.data.name
+        if name is None:
+            raise ConfigurationError("given; what is measured is a data set with a name", field="data.csv")
+        classes = len(datasets.label_space_of(name))
+        if classes != 2:
+            raise ConfigurationError(f"{name!r} has {classes} classes; audits are of 2", field="data.name")
+        flip = self.config.mechanism.flip_probability
+        if flip is not None and flip > largest_flip():
+            raise ConfigurationError(
+                f"{flip} given; 0 to 0.5 is possible with 2 classes", field="mechanism.flip_probability"
             )
         if self.trials is not None:
             check_count(self.trials, "--trials", least=2)
@@ -234,13 +245,7 @@ def _accuracy(question: Question, size: int, flip: float) -> tuple[float | None,
     config = question.config
     if not question.accuracy:
         return None, None, None
-    split = datasets.load(
-        config.data.name,
-        seed=question.seed,
-        test_share=config.data.test_share,
-        peers=config.data.peers,
-        verify=config.data.verify,
-    )
+    split = experiment.split_of(config, seed=question.seed)
     peers = len(split.train_labels)
     if size > peers or size < config.policy.minimum_size:
         return None, None, None

@@ -36,15 +36,18 @@ def check_classes(num_classes: int) -> int:
     return int(num_classes)
 
 
+def largest_flip(num_classes: int = 2) -> float:
+    """(K - 1)/K, at which the channel tells nothing; beyond, it would tell the label again, by leaving it out."""
+    return (check_classes(num_classes) - 1) / num_classes
+
+
 def check_flip_probability(flip_probability: float, num_classes: int = 2) -> float:
     """Returns ``flip_probability`` as a float if it is in [0, (K - 1)/K].
-
-    Beyond (K - 1)/K the channel would tell the label again, by leaving it out.
 
     Raises:
         ConfigurationError: NaN, an infinity, a bool, or out of range.
     """
-    largest = (check_classes(num_classes) - 1) / num_classes
+    largest = largest_flip(num_classes)
     if isinstance(flip_probability, bool) or not 0 <= flip_probability <= largest:  # NaN compares false
         raise ConfigurationError(
             f"{flip_probability} given; 0 to {largest:.6g} is possible with {num_classes} classes",

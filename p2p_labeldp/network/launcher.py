@@ -23,12 +23,12 @@ from typing import IO
 
 import msgspec
 
-from p2p_labeldp import facts, randomness
+from p2p_labeldp import facts
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.errors import TransportError
 from p2p_labeldp.facts import Ended, Fact, Listening, Outcome, Reason, Traffic
 from p2p_labeldp.network import addresses, lifeline
-from p2p_labeldp.network.study import Collected, Played, Study, Where, peer_specs
+from p2p_labeldp.network.study import Collected, Played, Study, Where, coins_of, draw_secrets, peer_specs
 from p2p_labeldp.network.transport import parse_address
 from p2p_labeldp.network.zygote import send_batch
 
@@ -205,9 +205,10 @@ def _announced(stdout: IO[bytes]) -> Where:
 
 def _feed(batches: socket.socket, study: Study, block: addresses.Block, learner: Where) -> None:
     """Tells the zygote each peer's part; beside the listener: the zygote takes only what it can fork."""
-    ids = [Keys(randomness.replay(study.seed, i).identity()).peer_id for i in range(len(study))]
+    drawn = draw_secrets(study)
+    ids = [Keys(coins_of(study.seed, i, secret).identity()).peer_id for i, secret in enumerate(drawn)]
     places = [block.address(i + 1) for i in range(len(study))]
-    specs = peer_specs(study, ids=ids, places=places, learner=learner)
+    specs = peer_specs(study, secrets=drawn, ids=ids, places=places, learner=learner)
     with batches, suppress(OSError):  # if the zygote is gone, the listener notices
         for start in range(0, len(specs), study.peers_per_process):
             send_batch(batches, specs[start : start + study.peers_per_process])

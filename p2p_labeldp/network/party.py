@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from p2p_labeldp import randomness
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
 from p2p_labeldp.facts import Ended, Fact, Name, Outcome, Reason
@@ -127,11 +126,10 @@ class Party:
 
 
 def of_study(spec: PeerSpec, keys: KeyRing, *, bind: str | None = None) -> Party:
-    """The party a study's spec describes; its coins derive from seed and ordinal. ``bind`` as in ``Party``."""
-    coins = randomness.replay(spec.seed, spec.ordinal)
+    """The party a study's spec describes. ``bind`` as in ``Party``."""
     return Party(
         keys=keys,
-        coins=coins,
+        coins=spec.coins(),
         example=Example(features=spec.features, label=spec.label, label_id=str(spec.ordinal)),
         label_space=LabelSpace(classes=spec.classes),
         host=spec.host,

@@ -1,5 +1,8 @@
 """A study: a whole round on one machine, whose every coin comes from a seed, and what came of it.
 
+Without a seed each peer's coins derive from a secret of its own, drawn from the operating system, as a deployed peer's
+do.
+
 Both engines that run real peers take a ``Study`` and give a ``Played``.
 """
 
@@ -20,6 +23,7 @@ from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import Deadlines, Manifest
 from p2p_labeldp.protocol.policy import Policy
+from p2p_labeldp.randomness import Replay, Secret
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +83,7 @@ class Study:
         features: One row per peer, shape (n, d).
         labels: One label per peer, shape (n,).
         neighbours: First contacts of each peer, as ordinals.
-        seed: Every coin's.
+        seed: Every coin's; None if each peer has a secret instead.
         peers_per_process: For the engine that has processes.
         slow_down: Whether that engine may lengthen the phases on a machine that it finds busy.
         policy: The limits of every peer; the usual ones of a peer if not given.
@@ -89,7 +93,7 @@ class Study:
     features: npt.NDArray[np.float64]
     labels: npt.NDArray[np.integer]
     neighbours: list[list[int]]
-    seed: int
+    seed: int | None
     peers_per_process: int = 1
     slow_down: bool = False
     policy: Policy | None = None
@@ -111,10 +115,9 @@ class Where(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PeerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a peer of a study is told: its seed and ordinal (its coins and key derive from them), its one example,
-    the learner, its first contacts. No roster, no draw, nobody else's record or label."""
+    """All that a peer of a study is told: its seed and ordinal, or its secret (its coins and key derive from them), its
+    one example, the learner, its first contacts. No roster, no draw, nobody else's record or label."""
 
-    seed: int
     ordinal: Annotated[int, Meta(ge=0)]
     host: str
     port: int
@@ -123,15 +126,42 @@ class PeerSpec(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...]
     learner: Where
     contacts: tuple[Where, ...]
+    seed: int | None = None
+    secret: bytes | None = None
     policy: Policy | None = None
 
+    def coins(self) -> Replay | Secret:
+        """The peer's randomness."""
+        return coins_of(self.seed, self.ordinal, self.secret)
 
-def peer_specs(study: Study, *, ids: list[bytes], places: list[tuple[str, int]], learner: Where) -> list[PeerSpec]:
-    """One spec per peer; ``ids`` and ``places`` by ordinal."""
+
+def coins_of(seed: int | None, ordinal: int, secret: bytes | None) -> Replay | Secret:
+    """Of one peer of a study, which has either a seed or a secret."""
+    if secret is not None:
+        return Secret(secret)
+    assert seed is not None
+    return Replay(seed, ordinal)
+
+
+def draw_secrets(study: Study) -> list[bytes | None]:
+    """One for each peer, if the study has no seed; drawn anew at every call."""
+    return [os.urandom(32) if study.seed is None else None for _ in range(len(study))]
+
+
+def peer_specs(
+    study: Study,
+    *,
+    secrets: list[bytes | None],
+    ids: list[bytes],
+    places: list[tuple[str, int]],
+    learner: Where,
+) -> list[PeerSpec]:
+    """One spec per peer; ``secrets``, ``ids`` and ``places`` by ordinal."""
     everyone = [Where(peer_id, host, port) for peer_id, (host, port) in zip(ids, places, strict=True)]
     return [
         PeerSpec(
             seed=study.seed,
+            secret=secrets[i],
             ordinal=i,
             host=places[i][0],
             port=places[i][1],

@@ -62,7 +62,7 @@ async def _learner(terms: Terms, host: str, port: int) -> None:
 
 
 async def _peer(spec: PeerSpec) -> None:
-    keys = Keys(randomness.replay(spec.seed, spec.ordinal).identity())
+    keys = Keys(spec.coins().identity())
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     await run_peers([of_study(spec, keys, bind=EVERYWHERE)], _say, stopped=stopped)

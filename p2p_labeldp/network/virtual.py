@@ -22,7 +22,7 @@ from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.facts import Fact
 from p2p_labeldp.network.party import of_study
-from p2p_labeldp.network.study import PeerSpec, Played, Study, Where, collected, peer_specs
+from p2p_labeldp.network.study import PeerSpec, Played, Study, Where, coins_of, collected, draw_secrets, peer_specs
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address, Effect, Persist, Send
@@ -236,10 +236,12 @@ JOIN_SPREAD_SECONDS = 1.0  # the peers of a study start within it
 
 def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Played:
     """Plays one round of a study on a network without faults."""
-    network = VirtualNetwork(rng=random.Random(randomness.word(study.seed, Stream.FAULTS, 0, 0)), latency=latency)  # noqa: S311
+    rng = random.Random(randomness.study_word(study.seed, Stream.FAULTS, 0))  # noqa: S311  latencies are no secret
+    network = VirtualNetwork(rng=rng, latency=latency)
     learner_keys, round_keys = transparent_keys(b"learner"), transparent_keys(b"round")
     manifest = study.terms.manifest(round_key=round_keys.sealing_public, opened=0.0)
-    manifest = msgspec.structs.replace(manifest, nonce=study.seed.to_bytes(16, "big"))  # a seed gives one trace
+    if study.seed is not None:
+        manifest = msgspec.structs.replace(manifest, nonce=study.seed.to_bytes(16, "big"))  # a seed gives one trace
     envelope = manifests.sign(manifest, learner_keys)
     opened = manifests.open_manifest(envelope, keys=learner_keys, learner=learner_keys.peer_id)
     learner = Where(learner_keys.peer_id, "learner", 1)
@@ -248,19 +250,21 @@ def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Pla
         opened=opened,
         keys=learner_keys,
         round_keys=round_keys,
-        rng=random.Random(randomness.word(study.seed, Stream.FAULTS, 1, 0)),  # noqa: S311
+        rng=random.Random(randomness.study_word(study.seed, Stream.FAULTS, 1)),  # noqa: S311
     )
     network.add(collector, learner.address())
-    rings = [transparent_keys(randomness.replay(study.seed, i).identity()) for i in range(len(study))]
+    drawn = draw_secrets(study)
+    rings = [transparent_keys(coins_of(study.seed, i, secret).identity()) for i, secret in enumerate(drawn)]
     specs = peer_specs(
         study,
+        secrets=drawn,
         ids=[ring.peer_id for ring in rings],
         places=[(f"peer-{i}", 1) for i in range(len(study))],
         learner=learner,
     )
     for spec, ring in zip(specs, rings, strict=True):
         network.at(
-            JOIN_SPREAD_SECONDS * randomness.word(study.seed, Stream.TIMING, spec.ordinal, 1) / 2**64,
+            JOIN_SPREAD_SECONDS * randomness.study_word(study.seed, Stream.TIMING, spec.ordinal, 1) / 2**64,
             partial(_join, network, collector, spec, ring),
         )
     end = study.terms.deadlines.report + GRACE_SECONDS

@@ -152,7 +152,7 @@ def _child(zygote: int, facts_fd: int, batches_fd: int, batch_fd: int) -> None:
 
 
 def _party(spec: PeerSpec) -> Party:
-    return of_study(spec, Keys(randomness.replay(spec.seed, spec.ordinal).identity()))
+    return of_study(spec, Keys(spec.coins().identity()))
 
 
 async def _run(specs: list[PeerSpec], sink: Sink) -> None:

@@ -335,7 +335,7 @@ class Collector(Machine):
             size = len(known)
             if self._quiet.get(cluster, 0) and size not in self._planned and size >= terms.minimum_size:
                 self._planned.add(size)
-                rosters.plan_for(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+                rosters.plan_for(size, terms)
                 return
 
     def _pull_from_members(self, cluster: int, count: int, now: float) -> None:

@@ -18,6 +18,7 @@ from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
 from p2p_labeldp.labels import MAX_CLASSES, LabelSpace
+from p2p_labeldp.mechanisms.randomized_response import check_flip_probability
 from p2p_labeldp.protocol.admission import Admission
 from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, Hash
 from p2p_labeldp.protocol.wire import decode_payload
@@ -70,8 +71,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ConfigurationError("give exactly one of target_epsilon and flip_probability", field="mechanism")
         if self.target_epsilon is not None and not 0 < self.target_epsilon < math.inf:
             raise ConfigurationError(f"{self.target_epsilon} given; more than 0 is needed", field="target_epsilon")
-        if self.flip_probability is not None and not 0 <= self.flip_probability <= 0.5:
-            raise ConfigurationError(f"{self.flip_probability} given; 0 to 0.5 is possible", field="flip_probability")
+        if self.flip_probability is not None:
+            check_flip_probability(self.flip_probability, len(self.classes))
         if (self.admission is Admission.ALLOWLIST) != (self.enrolment_key is not None):
             raise ConfigurationError("an enrolment key goes with an allowlist, and only there", field="admission")
 

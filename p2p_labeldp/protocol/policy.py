@@ -134,11 +134,11 @@ def _against_roster(
         name = text.format(mates)
         if again:
             return f"policy: {name} {local:.6g} above {limit:g}, the label having left in another roster"
-        if num_classes > randomized_response.MIN_CLASSES:
-            return f"policy: {name} unknown for {num_classes} classes, and so above {limit:g}"
         if mates >= size:
             return f"policy: {mates} of {size} members may collude, and so {name} is above {limit:g}"
         delta = planning.roster_delta(size)
-        if not planning.roster_fits(size, holding_minimum, flip_probability, limit, delta, colluders=mates):
+        if not planning.roster_fits(
+            size, holding_minimum, flip_probability, limit, delta, colluders=mates, num_classes=num_classes
+        ):
             return f"policy: {name} above {limit:g} at delta {delta:.6g}"
     return None

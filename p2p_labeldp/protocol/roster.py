@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -23,9 +23,8 @@ from p2p_labeldp.errors import (
     PrivacyError,
     ProtocolError,
     RosterMismatch,
-    UnsupportedComposition,
 )
-from p2p_labeldp.mechanisms import randomized_response
+from p2p_labeldp.mechanisms.randomized_response import largest_flip
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import DIGEST_BYTES, MAX_CLUSTER_SIZE, MAX_ENVELOPE_BYTES, Cluster, Hash
 from p2p_labeldp.protocol.wire import decode_payload
@@ -41,7 +40,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     members: Annotated[bytes, Meta(max_length=DIGEST_BYTES * MAX_CLUSTER_SIZE)]
     delta: float
     holding_minimum: Annotated[int, Meta(ge=1)]
-    flip_probability: Annotated[float, Meta(ge=0, le=0.5)]
+    flip_probability: Annotated[float, Meta(ge=0, le=1)]
 
 
 _decoder = msgspec.msgpack.Decoder(Roster)
@@ -70,12 +69,10 @@ def make(
     """Plans and signs the roster of one cluster; ``members`` sorted by (ordinal, id).
 
     Raises:
-        UnsupportedComposition: A target epsilon for more than two classes.
         ClusterTooSmall: A cluster of one.
     """
     terms = opened.manifest
-    _check_classes(opened)
-    plan = plan_for(len(members), terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+    plan = plan_for(len(members), terms)
     roster = Roster(
         round_id=opened.round_id,
         cluster=cluster,
@@ -87,19 +84,41 @@ def make(
     return keys.sign(KIND, msgspec.msgpack.encode(roster)), plan
 
 
-@lru_cache(maxsize=4096)
-def plan_for(
-    size: int, target_epsilon: float | None, flip_probability: float | None, tolerated_loss: float
-) -> planning.RosterPlan:
+class Terms(Protocol):
+    """What a plan depends on beside the size: a manifest, or whatever is to become one."""
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+    @property
+    def target_epsilon(self) -> float | None: ...
+    @property
+    def flip_probability(self) -> float | None: ...
+    @property
+    def tolerated_loss(self) -> float: ...
+
+
+def plan_for(size: int, terms: Terms) -> planning.RosterPlan:
     """The plan of a cluster: the least flip for the target, or the flip that the manifest fixes."""
+    return _plan(size, terms.target_epsilon, terms.flip_probability, terms.tolerated_loss, len(terms.classes))
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    size: int,
+    target_epsilon: float | None,
+    flip_probability: float | None,
+    tolerated_loss: float,
+    num_classes: int,
+) -> planning.RosterPlan:
     if target_epsilon is not None:
-        return planning.plan_roster(size, target_epsilon=target_epsilon, tolerated_loss=tolerated_loss)
+        return planning.plan_roster(size, target_epsilon, tolerated_loss, num_classes=num_classes)
     assert flip_probability is not None  # the manifest gives one of the two
     return planning.RosterPlan(
         size=size,
         delta=planning.roster_delta(size),
         holding_minimum=planning.holding_minimum(size, tolerated_loss),
         flip_probability=flip_probability,
+        num_classes=num_classes,
     )
 
 
@@ -117,6 +136,8 @@ def open_roster(envelope: bytes, *, keys: KeyRing, opened: OpenedManifest, clust
     roster = decode_payload(signed.payload, _decoder)
     if roster.round_id != opened.round_id or roster.cluster != cluster:
         raise RosterMismatch("a roster of another round or cluster")
+    if roster.flip_probability > largest_flip(len(opened.label_space)):
+        raise MalformedMessage("a flip probability that would tell the label by leaving it out")
     if len(roster.members) % DIGEST_BYTES:
         raise MalformedMessage("the member list is no list of ids")
     members = tuple(roster.members[i : i + DIGEST_BYTES] for i in range(0, len(roster.members), DIGEST_BYTES))
@@ -157,11 +178,9 @@ def check_guarantee(roster: Roster, size: int, opened: OpenedManifest) -> None:
     """Recomputes what the roster claims, from its size and flip alone.
 
     Raises:
-        UnsupportedComposition: A target epsilon for more than two classes.
         ClusterTooSmall: Fewer members than the manifest's minimum.
         PrivacyError: Another delta or holding minimum than the size gives, or a flip too small for the target.
     """
-    _check_classes(opened)
     terms = opened.manifest
     if size < terms.minimum_size:
         raise ClusterTooSmall(f"{size} members; the round needs {terms.minimum_size}")
@@ -174,20 +193,14 @@ def check_guarantee(roster: Roster, size: int, opened: OpenedManifest) -> None:
             raise PrivacyError("the roster's flip probability is not the manifest's")
     else:
         assert terms.target_epsilon is not None
-        if not fits(size, roster.holding_minimum, roster.flip_probability, terms.target_epsilon):
+        if not fits(
+            size, roster.holding_minimum, roster.flip_probability, terms.target_epsilon, len(opened.label_space)
+        ):
             raise PrivacyError("the roster's flip probability is too small for the target epsilon")
 
 
-def _check_classes(opened: OpenedManifest) -> None:
-    """Planning knows rosters of two classes. A flip that the manifest fixes claims no epsilon, so it may have more."""
-    classes = len(opened.label_space)
-    if opened.manifest.target_epsilon is not None and classes > randomized_response.MIN_CLASSES:
-        raise UnsupportedComposition(
-            f"a target epsilon for {classes} classes: rosters are accounted for {randomized_response.MIN_CLASSES}"
-        )
-
-
 @lru_cache(maxsize=4096)
-def fits(size: int, holding_minimum: int, flip_probability: float, epsilon: float) -> bool:
+def fits(size: int, holding_minimum: int, flip_probability: float, epsilon: float, num_classes: int) -> bool:
     """Whether a roster holds (epsilon, 1/s^2); a pure function, evaluated once per process."""
-    return planning.roster_fits(size, holding_minimum, flip_probability, epsilon, planning.roster_delta(size))
+    delta = planning.roster_delta(size)
+    return planning.roster_fits(size, holding_minimum, flip_probability, epsilon, delta, num_classes=num_classes)

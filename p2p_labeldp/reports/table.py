@@ -18,6 +18,7 @@ from p2p_labeldp.results import ClusterResult, Result, ViewResult
 STUDY = "study: no privacy for these labels"
 UNVERIFIED = "unverified: the data are not the published ones"
 SCOPE = "protects labels, not features"
+HELD_OUT = "the accuracy is of held-out rows, whose labels are not protected"
 VIEWS = {
     "learner": "learner alone",
     "learner+1": "learner with 1 mate",
@@ -40,6 +41,8 @@ def render(result: Result, *, title: str) -> RenderableType:
     if result.unverified:
         parts.append(Text(UNVERIFIED, style="bold red"))
     parts += [Text(), _summary(result), Text(), _views(result.views), Text()]
+    if not result.study and result.accuracy.private is not None:
+        parts.append(Text(HELD_OUT))
     parts += [Text(SCOPE, style="bold"), _clusters(result.clusters)]
     if any(math.isinf(cluster.epsilon) for cluster in result.clusters):
         parts.append(Text("inf: no privacy at this flip probability", style="bold red"))
@@ -52,7 +55,9 @@ def _summary(result: Result) -> Text:
     rows = {
         "peers": str(result.peers),
         "outcomes": ", ".join(f"{count} {name}" for name, count in result.outcomes.items()),
-        "accuracy": ", ".join(f"{name} {_share(value)}" for name, value in models.items()),
+        "accuracy": ", ".join(
+            f"{name} {_share(value)}" for name, value in models.items() if value is not None or name == "private"
+        ),
         "seconds": ", ".join(f"{name} {seconds:.1f}" for name, seconds in result.seconds.items()),
     }
     if result.messages is not None:

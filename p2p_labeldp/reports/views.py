@@ -180,7 +180,8 @@ def view(facts: Sequence[Fact], party: Party, *, features: dict[Name, tuple[floa
         features: What each reporter's features were; the learner sees those of the reports it accepted.
 
     Raises:
-        ConfigurationError: A mate of whom the run has no facts, or an observer of a run without messages.
+        ConfigurationError: A mate of whom the run has no facts, an observer of a run without messages, or either of one
+            that kept nothing of who asked whom.
     """
     run = _Run()
     for fact in facts:
@@ -190,6 +191,10 @@ def view(facts: Sequence[Fact], party: Party, *, features: dict[Name, tuple[floa
         raise ConfigurationError(f"mates {', '.join(strangers)} are not among the run's peers", field="--as")
     if party.observer and not run.exchanges:
         raise ConfigurationError("nothing of this run was on a network: there is nothing to observe", field="--as")
+    if (party.mates or party.observer) and run.held and not run.mate:
+        raise ConfigurationError(
+            "who asked whom was not kept, as of any run without a seed: only the learner's view is whole", field="--as"
+        )
     lines = [*_exchanges(run, party), *_rosters(facts, run, party), *_boxes(run, party)]
     lines += _told(facts, run, party, features)
     return sorted(lines, key=lambda line: (line["at"], line["saw"]))

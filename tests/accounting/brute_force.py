@@ -71,6 +71,42 @@ def _add_one(histograms: Law, probabilities: list[Fraction]) -> Law:
     return grown
 
 
+def k_class_flips(
+    labels: Iterable[int], flip: Fraction, num_classes: int
+) -> Iterable[tuple[tuple[int, ...], Fraction]]:
+    """Every vector of flipped labels with its probability."""
+    labels = tuple(labels)
+    for flipped in product(range(num_classes), repeat=len(labels)):
+        probability = Fraction(1)
+        for true, told in zip(labels, flipped, strict=True):
+            probability *= 1 - flip if true == told else flip / (num_classes - 1)
+        yield flipped, probability
+
+
+def roster_view(
+    labels: tuple[int, ...], flip: Fraction, num_classes: int, *, size: int, holding: int, colluders: int = 0
+) -> Law:
+    """What leaves a roster of which the first ``len(labels)`` members answer, by enumerating all flips and all draws.
+
+    The last ``colluders`` of those who answer tell the learner their flipped label, whom they asked, what they hold,
+    and who asked them. Who holds nothing is seen; with fewer than ``holding`` who hold an answer nothing leaves but
+    what colluders know.
+    """
+    law: Law = defaultdict(Fraction)
+    pool = len(labels)
+    mates = range(pool - colluders, pool)
+    for flipped, probability in k_class_flips(labels, flip, num_classes):
+        for draws in product(range(size), repeat=size):
+            held = [flipped[mate] if mate < pool else None for mate in draws]
+            seen: object = None
+            if sum(label is not None for label in held) >= holding:
+                seen = tuple((label, mate if mate in mates else None) for label, mate in zip(held, draws, strict=True))
+            known = tuple((flipped[mate], draws[mate], held[mate]) for mate in mates)
+            asked = tuple(i for i, mate in enumerate(draws) if mate in mates)
+            law[seen, known, asked] += probability / Fraction(size) ** size
+    return law
+
+
 def coalition_view(
     victim: int, honest: tuple[int, ...], colluders: tuple[int, ...], flip: Fraction, query_logs: bool
 ) -> Law:

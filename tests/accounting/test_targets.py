@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from p2p_labeldp.accounting import coalition, resampling
+from p2p_labeldp.accounting import coalition, planning, resampling
 from p2p_labeldp.accounting.coalition import Coalition
 from p2p_labeldp.accounting.targets import least_size, plan
 from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError
@@ -107,3 +107,14 @@ def test_a_target_no_size_holds_is_refused():
 def test_impossible_targets_are_refused_by_name(field, arguments):
     with pytest.raises(ConfigurationError, match=field):
         plan(**{"cluster_size": 10, "target_epsilon": 1.0, **arguments})
+
+
+def test_more_classes_are_planned_by_the_bound_of_a_roster_that_loses_nobody():
+    found = plan(cluster_size=30, target_epsilon=1.0, num_classes=3, local_target=4.0)
+    assert found.holding_minimum is None
+    assert (found.binding, found.local_epsilon) == ("learner", local_epsilon(found.flip_probability, 3))
+    assert 0.99 < found.epsilon <= 1
+    assert found.flip_probability == planning.plan_roster(30, 1.0, 0.0, num_classes=3).flip_probability
+    local = plan(cluster_size=30, target_epsilon=1.0, num_classes=3, local_target=0.1)
+    assert local.binding == "local"
+    assert local.local_epsilon <= 0.1

@@ -145,7 +145,7 @@ def test_the_version_is_the_packages(capsys):
 def test_configs_lists_each_by_name_with_what_it_is(capsys):
     assert main(["configs"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["breast-cancer", "by-hand", "digits"]
+    assert [line.split()[0] for line in lines] == ["breast-cancer", "by-hand", "digits", "digits-10", "iris", "wine"]
     assert "15 clusters merged to 20 members or more; epsilon 1 at delta = 1/size^2" in lines[0]
 
 

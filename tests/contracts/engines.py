@@ -9,18 +9,14 @@ from p2p_labeldp.learning import erm
 from p2p_labeldp.network import virtual
 from p2p_labeldp.protocol.roster import plan_for
 
-CLASSES = LabelSpace(classes=("no", "yes"))
-
 
 def on_arrays(study):
     """The round on the population engine: transcript, and reports as (peer, cluster, label) by peer."""
     terms = study.terms
     clusters = Clustering.from_payload(terms.clustering).assign(study.features)
-    plans = [
-        plan_for(int(size), terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
-        for size in np.bincount(clusters)
-    ]
-    played = population.play(study.labels, clusters, [plan.flip_probability for plan in plans], seed=study.seed)
+    plans = [plan_for(int(size), terms) for size in np.bincount(clusters)]
+    flips = [plan.flip_probability for plan in plans]
+    played = population.play(study.labels, clusters, flips, seed=study.seed, num_classes=len(terms.classes))
     reports = list(zip(range(len(study)), clusters.tolist(), played.reports.tolist(), strict=True))
     return facts.transcript(played.facts()), reports
 
@@ -34,5 +30,6 @@ def on_machines(study):
 
 def accuracy(study, features, reports):
     labels = np.array([label for _, _, label in reports])
-    model = erm.fit("logistic_regression", features, labels, label_space=CLASSES, seed=study.seed)
+    label_space = LabelSpace(classes=study.terms.classes)
+    model = erm.fit("logistic_regression", features, labels, label_space=label_space, seed=study.seed)
     return erm.accuracy(model, study.features, study.labels)

@@ -184,7 +184,7 @@ def _directory(tmp_path_factory):
 
 ROW = row.Row(
     **{
-        name: {int: 3, str: "pass"}.get(kind, 0.5)
+        name: {int: 3, int | None: 3, str: "pass"}.get(kind, 0.5)
         for name, kind in typing.get_type_hints(row.Row, include_extras=False).items()
     }
 )
@@ -229,6 +229,7 @@ NOT_READ = (m.Message,)  # a base
 KEPT = {one for one in vars(kept).values() if isinstance(one, type) and one.__module__ == kept.__name__}  # on disk
 
 READ_ELSEWHERE = {
+    "owndata/reading.py": "a table of the user's; tests/owndata",
     "cli/peer.py": "an example in a file of the user's; tests/cli/test_peer.py",
     "network/learner_process.py": "the launcher's terms, from a pipe of its own",
     "network/zygote.py": "the launcher's specs, from a pipe of its own",
@@ -251,7 +252,7 @@ TESTED_HERE = {
     "protocol/wire.py",
 }
 READS = re.compile(
-    r"\b(msgpack|json)\.(Decoder|decode)\(|msgspec\.convert\(|\bjson\.loads?\(|tomllib\.loads?\(|np\.load|pickle|csv\.reader"
+    r"\b(msgpack|json)\.(Decoder|decode)\(|msgspec\.convert\(|\bjson\.loads?\(|tomllib\.loads?\(|np\.load|pickle\.|csv\.reader"
 )
 
 

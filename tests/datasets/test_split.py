@@ -19,7 +19,10 @@ def rows(*parts):
     [
         ("breast-cancer", 455, 114, 30, ("malignant", "benign")),
         ("digits", 1437, 360, 64, ("even", "odd")),
+        ("digits-10", 1437, 360, 64, tuple("0123456789")),
+        ("iris", 120, 30, 4, ("setosa", "versicolor", "virginica")),
         ("synthetic", 1000, 250, 8, ("a", "b")),
+        ("wine", 142, 36, 13, ("class_0", "class_1", "class_2")),
     ],
 )
 def test_shapes_types_and_classes_are_as_documented(name, train, test, features, classes):
@@ -30,8 +33,8 @@ def test_shapes_types_and_classes_are_as_documented(name, train, test, features,
     assert split.test_labels.shape == (test,)
     assert split.train_features.dtype == np.float64
     assert split.train_labels.dtype == split.test_labels.dtype == np.uint8
-    assert split.label_space.classes == classes
-    assert set(split.train_labels) == {0, 1}
+    assert split.label_space.classes == datasets.label_space_of(name).classes == classes
+    assert set(split.train_labels) == set(range(len(classes)))
     assert split.name == name
 
 
@@ -78,9 +81,9 @@ def test_synthetic_comes_in_the_size_asked_for(peers, share):
     ("changes", "line"),
     [
         (
-            {"name": "iris"},
-            "data.name: 'iris' given; the known names are breast-cancer, cifar-10, digits, fashion-mnist, mnist,"
-            " synthetic",
+            {"name": "irises"},
+            "data.name: 'irises' given; the known names are breast-cancer, cifar-10, digits, digits-10, fashion-mnist,"
+            " iris, mnist, synthetic, wine",
         ),
         ({"peers": 456}, "data.peers: 456 given; breast-cancer has 2 to 455 training rows"),
         ({"peers": 1}, "data.peers: 1 given; at least 2 are needed"),
@@ -95,6 +98,13 @@ def test_what_cannot_be_is_refused_in_one_line(changes, line):
     with pytest.raises(ConfigurationError) as caught:
         datasets.load(**{**good, "peers": changes.get("peers"), **changes})
     assert str(caught.value) == line
+
+
+def test_classes_of_image_sets_are_known_without_their_files():
+    assert datasets.label_space_of("mnist").classes == tuple("0123456789")
+    assert [len(datasets.label_space_of(name)) for name in datasets.known()] == [2, 10, 2, 10, 10, 3, 10, 2, 3]
+    with pytest.raises(ConfigurationError, match=r"data\.name: 'irises' given"):
+        datasets.label_space_of("irises")
 
 
 def test_importing_datasets_does_not_import_scikit_learn():

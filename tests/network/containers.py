@@ -39,7 +39,7 @@ from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.deployment.compose import LEARNER, shard_host
 from p2p_labeldp.facts import Accepted, Ended, Fact, Flipped, Listening, Outcome, Reason
 from p2p_labeldp.network import virtual
-from p2p_labeldp.network.study import Where, peer_specs
+from p2p_labeldp.network.study import Where, draw_secrets, peer_specs
 from p2p_labeldp.network.transport import parse_address
 from p2p_labeldp.protocol import kept
 
@@ -106,7 +106,13 @@ def study_round(*, peers: int, seed: int) -> int:
         assert learner.stdout is not None
         where = Where(*parse_address(learner.stdout.readline().decode().strip()))
         ids = [Keys(randomness.replay(seed, i).identity()).peer_id for i in range(peers)]
-        specs = peer_specs(study, ids=ids, places=[(f"peer-{i}", PORT) for i in range(peers)], learner=where)
+        specs = peer_specs(
+            study,
+            secrets=draw_secrets(study),
+            ids=ids,
+            places=[(f"peer-{i}", PORT) for i in range(peers)],
+            learner=where,
+        )
         for spec in specs:
             blank = msgspec.structs.replace(spec, seed=0)  # the entry point takes it
             start(spec.host, msgspec.msgpack.encode(blank), "peer", str(seed))

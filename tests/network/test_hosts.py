@@ -14,7 +14,7 @@ from p2p_labeldp import facts, randomness
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Listening
 from p2p_labeldp.network import virtual
-from p2p_labeldp.network.study import Where, peer_specs
+from p2p_labeldp.network.study import Where, draw_secrets, peer_specs
 from p2p_labeldp.network.transport import parse_address
 from p2p_labeldp.protocol.manifest import Deadlines
 
@@ -76,7 +76,7 @@ def played(study, hosts, seed):
         where = Where(*parse_address(learner.stdout.readline().decode().strip()))
         ids = [Keys(randomness.replay(seed, i).identity()).peer_id for i in range(len(study))]
         places = [(hosts.address(i + 1), PORT) for i in range(len(study))]
-        for i, spec in enumerate(peer_specs(study, ids=ids, places=places, learner=where)):
+        for i, spec in enumerate(peer_specs(study, secrets=draw_secrets(study), ids=ids, places=places, learner=where)):
             start(i + 1, msgspec.msgpack.encode(spec), "peer", str(seed))
         with ThreadPoolExecutor(len(running)) as pool:
             readers = [pool.submit(hear, process) for process in running]

@@ -32,15 +32,17 @@ pytestmark = pytest.mark.processes
 SIZES = (5, 9, 12)  # unequal, the first at the minimum
 SHORT = {"deadlines": Deadlines(join=7.0, exchange=11.0, closing=15.0, report=17.0), "gossip_period": 0.4}
 SEEDS = range(20)
+CLASSES = (2, 2, 2, 3, 10)
 AT_ONCE = 4  # rounds that share the machine: also the test that several runs live side by side
 
 
 @pytest.fixture(scope="module")
 def rounds(study_of):
-    """Twenty rounds of 26 peers, each peer a process: seed -> (study, played)."""
+    """Twenty rounds of 26 peers, each peer a process, of 2, 3 or 10 classes: seed -> (study, played)."""
 
     def play(seed):
         terms = {"target_epsilon": 1.0} if seed % 2 else {"flip_probability": 0.2}
+        terms["classes"] = tuple(map(str, range(CLASSES[seed % len(CLASSES)])))
         study = study_of(seed=seed, sizes=SIZES, **SHORT, **terms)
         return seed, (study, launcher.play(study))
 

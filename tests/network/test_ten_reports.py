@@ -25,7 +25,8 @@ from network.test_peer_process import REPORTED, SKEW, play
 from network.test_processes import processes_of, started, wait_for
 from p2p_labeldp.facts import Answered, Asked, Committed, Ended, Outcome, Reason
 from p2p_labeldp.network import launcher, peer_process, virtual
-from p2p_labeldp.network.http import SHUTDOWN_SECONDS, HttpClient, HttpServer
+from p2p_labeldp.network.http import HttpClient, HttpServer
+from p2p_labeldp.network.http.server import SHUTDOWN_SECONDS
 from p2p_labeldp.network.operator import SHUTDOWN_SECONDS as OPERATORS_SECONDS
 from p2p_labeldp.network.peer_process import FINISH_SECONDS
 from p2p_labeldp.protocol.manifest import Deadlines

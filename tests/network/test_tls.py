@@ -22,7 +22,7 @@ from p2p_labeldp.network.http import HttpClient, HttpServer
 from p2p_labeldp.network.learner_process import serve
 from p2p_labeldp.network.party import of_study
 from p2p_labeldp.network.peer_process import run_peers
-from p2p_labeldp.network.study import Where, peer_specs
+from p2p_labeldp.network.study import Where, draw_secrets, peer_specs
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import Deadlines
 
@@ -104,7 +104,11 @@ async def test_a_round_by_tls_is_the_virtual_engines(tmp_path, study_of):
     at = await listens
     rings = [Keys(randomness.replay(1, i).identity()) for i in range(len(study))]
     specs = peer_specs(
-        study, ids=[ring.peer_id for ring in rings], places=places, learner=Where(at.peer_id, at.host, at.port)
+        study,
+        secrets=draw_secrets(study),
+        ids=[ring.peer_id for ring in rings],
+        places=places,
+        learner=Where(at.peer_id, at.host, at.port),
     )
     await run_peers([of_study(spec, ring) for spec, ring in zip(specs, rings, strict=True)], heard.append, tls=both)
     await serving

@@ -91,7 +91,7 @@ def ids(numbers):
 def roster(members=MEMBERS, *, opened=OPENED, signer=LEARNER, **changes):
     """A signed roster; as the learner would make it, but for ``changes``."""
     terms = opened.manifest
-    plan = rosters.plan_for(max(len(members), 2), terms.target_epsilon, terms.flip_probability, terms.tolerated_loss)
+    plan = rosters.plan_for(max(len(members), 2), terms)
     values = {
         "round_id": opened.round_id,
         "cluster": 0,

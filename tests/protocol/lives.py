@@ -76,7 +76,9 @@ class Lives:
         rings = [transparent_keys(randomness.replay(study.seed, i).identity()) for i in range(len(study))]
         where = Where(self.keys.peer_id, "learner", 1)
         places = [(f"peer-{i}", 1) for i in range(len(study))]
-        specs = peer_specs(study, ids=[ring.peer_id for ring in rings], places=places, learner=where)
+        specs = peer_specs(
+            study, secrets=[None] * len(study), ids=[ring.peer_id for ring in rings], places=places, learner=where
+        )
         self.disks = {name: Disk(self, name, loses) for name in (*range(len(study)), LEARNER)}
         self.parties = [
             replace(of_study(spec, ring), store=self.disks[i], sequence=7)

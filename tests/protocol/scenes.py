@@ -103,7 +103,13 @@ class Scene:
         self._add(self.collector, where.address(), lambda _: False)
         self.rings = [ring(randomness.replay(study.seed, i).identity()) for i in range(len(study))]
         self.ids = [ring.peer_id for ring in self.rings]
-        specs = peer_specs(study, ids=self.ids, places=[(f"peer-{i}", 1) for i in range(len(study))], learner=where)
+        specs = peer_specs(
+            study,
+            secrets=[None] * len(study),
+            ids=self.ids,
+            places=[(f"peer-{i}", 1) for i in range(len(study))],
+            learner=where,
+        )
         self.peers = {}
         for i, spec in enumerate(specs):
             spread = randomness.word(study.seed, Stream.TIMING, i, 1) / 2**64

@@ -100,11 +100,15 @@ def test_a_label_that_has_left_before_is_judged_by_the_local_epsilon():
     assert Policy(epsilon=LOCAL).against_roster(**judged, again=True) is None
 
 
-def test_more_classes_than_the_accountant_of_rosters_knows_are_within_no_limit_but_the_local_one():
-    judged = {"size": 50, "holding_minimum": 48, "flip_probability": 0.3}
-    assert Policy(epsilon=1.0).against_roster(**judged, num_classes=2) is None
-    text = Policy(epsilon=1.0).against_roster(**judged, num_classes=3)
-    assert text == "policy: epsilon unknown for 3 classes, and so above 1"
+def test_limits_of_more_classes_are_held_against_the_certified_bound():
+    judged = {"size": 5, "holding_minimum": 5, "flip_probability": 0.3}
+    bound = planning.roster_epsilon(5, 5, 0.3, 1 / 25, num_classes=3)
+    assert planning.roster_epsilon(5, 5, 0.3, 1 / 25) < bound < local_epsilon(0.3, 3)
+    assert Policy(epsilon=bound).against_roster(**judged, num_classes=3) is None
+    assert Policy(epsilon=0.99 * bound).against_roster(**judged, num_classes=2) is None
+    text = Policy(epsilon=0.99 * bound).against_roster(**judged, num_classes=3)
+    assert text == f"policy: epsilon above {0.99 * bound:g} at delta 0.04"
+    assert "with 1 mates" in Policy(colluders=1, colluder_epsilon=bound).against_roster(**judged, num_classes=3)
     assert Policy(epsilon=local_epsilon(0.3, 3)).against_roster(**judged, num_classes=3) is None
     assert Policy(local_epsilon=local_epsilon(0.3)).against_roster(**judged, num_classes=3) is not None
 

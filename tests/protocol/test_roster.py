@@ -6,14 +6,7 @@ import msgspec
 import pytest
 
 from p2p_labeldp.accounting import planning
-from p2p_labeldp.errors import (
-    AuthenticationFailed,
-    ClusterTooSmall,
-    MalformedMessage,
-    PrivacyError,
-    RosterMismatch,
-    UnsupportedComposition,
-)
+from p2p_labeldp.errors import AuthenticationFailed, ClusterTooSmall, MalformedMessage, PrivacyError, RosterMismatch
 from p2p_labeldp.facts import Committed, Ended, Gathered, Outcome, Reason, Rejected
 from p2p_labeldp.labels import LabelSpace
 from p2p_labeldp.protocol import roster as rosters
@@ -273,25 +266,56 @@ def test_a_committed_peer_is_not_moved_by_another_roster():
     assert hand.machine.opened is OPENED
 
 
-def test_a_target_for_more_than_two_classes_is_refused_by_learner_and_peer_and_a_fixed_flip_is_not():
-    """Planning knows rosters of two classes: the flip it would sign for three is too small."""
-    three = ("no", "yes", "perhaps")
-    opened = open_round(classes=three)
-    with pytest.raises(UnsupportedComposition, match="3 classes"):
-        rosters.make(opened, cluster=0, members=list(ids(MEMBERS)), keys=LEARNER)
-    hand = given(roster(opened=opened), opened=opened, label_space=LabelSpace(classes=three))
+@pytest.mark.parametrize(("num_classes", "size"), [(3, 5), (10, 5), (3, 30)])
+def test_a_roster_of_more_classes_is_made_and_checked_by_their_bound(num_classes, size):
+    opened = open_round(classes=tuple(map(str, range(num_classes))))
+    envelope, plan = rosters.make(opened, cluster=0, members=list(ids(range(1, size + 1))), keys=LEARNER)
+    made = open_roster(envelope, opened=opened).roster
+    assert plan.num_classes == num_classes
+    rosters.check_guarantee(made, size, opened)
+    of_two = planning.plan_roster(size, target_epsilon=1.0, tolerated_loss=0.05).flip_probability
+    assert of_two < 0.99 * made.flip_probability
+    for flip in (of_two, 0.99 * made.flip_probability):  # the first is what two classes would have to flip
+        with pytest.raises(PrivacyError, match="too small for the target"):
+            rosters.check_guarantee(msgspec.structs.replace(made, flip_probability=flip), size, opened)
+
+
+def test_more_classes_may_flip_more_often_than_not_but_never_tell_the_label_by_leaving_it_out():
+    opened = open_round(classes=("a", "b", "c"))
+    assert open_roster(roster(opened=opened, flip_probability=2 / 3), opened=opened).roster.flip_probability == 2 / 3
+    for classes, flip in ((("a", "b", "c"), 0.67), (("a", "b"), 0.51)):
+        of_so_many = open_round(classes=classes)
+        with pytest.raises(MalformedMessage, match="by leaving it out"):
+            open_roster(roster(opened=of_so_many, flip_probability=flip), opened=of_so_many)
+
+
+THREE = ("no", "yes", "perhaps")
+
+
+def given_for_three(flip, **terms):
+    opened = open_round(classes=THREE, **terms)
+    return given(roster(opened=opened, flip_probability=flip), opened=opened, label_space=LabelSpace(classes=THREE))
+
+
+def test_a_peer_refuses_for_three_classes_what_two_would_have_to_flip(monkeypatch):
+    hand = given_for_three(FLIP)
     assert hand.end == POLICY
-    assert "a target epsilon for 3 classes" in hand.facts(Rejected)[-1].about
+    assert "too small for the target" in hand.facts(Rejected)[-1].about
     assert hand.label_is_untouched
-    fixed = open_round(classes=three, target_epsilon=None, flip_probability=0.3)
-    hand = given(roster(opened=fixed), opened=fixed, label_space=LabelSpace(classes=three))
-    assert hand.machine.state is State.EXCHANGING
+    fits = rosters.fits
+    monkeypatch.setattr(rosters, "fits", lambda *asked: fits(*asked[:-1], 2))  # the control: classes not counted
+    assert given_for_three(FLIP).machine.state is State.EXCHANGING
 
 
-def test_with_classes_not_counted_a_roster_of_three_classes_would_pass(monkeypatch):
-    """The control."""
-    monkeypatch.setattr(rosters, "_check_classes", lambda _: None)
-    three = ("no", "yes", "perhaps")
-    opened = open_round(classes=three)
-    hand = given(roster(opened=opened), opened=opened, label_space=LabelSpace(classes=three))
-    assert hand.machine.state is State.EXCHANGING
+def test_a_peer_takes_part_for_three_classes_in_what_they_have_to_flip_and_in_a_fixed_flip():
+    flip = planning.plan_roster(5, target_epsilon=1.0, tolerated_loss=0.05, num_classes=3).flip_probability
+    assert given_for_three(flip).machine.state is State.EXCHANGING
+    fixed = {"target_epsilon": None, "flip_probability": 0.3}
+    assert given_for_three(0.3, **fixed).machine.state is State.EXCHANGING
+
+
+@pytest.mark.parametrize("flip", [0.0, 5e-324, 1e-310, 1e-300, math.nan, 0.67])
+def test_no_flip_of_a_hostile_roster_of_three_classes_raises_in_a_peer(flip):
+    hand = given_for_three(flip)
+    assert hand.end in (POLICY, MISMATCH)
+    assert hand.label_is_untouched

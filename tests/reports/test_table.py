@@ -71,7 +71,9 @@ def test_a_deployment_is_no_study_and_has_no_yardsticks():
     )
     assert "study" not in shown(deployed)
     assert "messages" not in shown(deployed)
-    assert "accuracy  private 0.900, non-private none, majority none" in shown(deployed)
+    assert "accuracy  private 0.900\n" in shown(deployed)
+    assert table.HELD_OUT in shown(deployed)
+    assert table.HELD_OUT not in shown(RESULT)
 
 
 def test_no_privacy_is_said_in_words():
