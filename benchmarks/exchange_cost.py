@@ -33,10 +33,10 @@ from p2p_labeldp.crypto import Keys, SigningKey
 from p2p_labeldp.crypto.identity import verify
 from p2p_labeldp.facts import Accepted, Ended, Fact, Opened
 from p2p_labeldp.network import addresses, lifeline
-from p2p_labeldp.network.learner_process import SignedRound, serve, sign_round
+from p2p_labeldp.network.learner_process import serve
 from p2p_labeldp.network.party import of_study
 from p2p_labeldp.network.peer_process import run_peers
-from p2p_labeldp.network.study import Study, Where, peer_specs
+from p2p_labeldp.network.study import Study, Terms, Where, peer_specs
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.manifest import Deadlines
 from p2p_labeldp.protocol.peer import ASK_SHARES
@@ -108,16 +108,17 @@ async def play(study: Study, *, sink: Callable[[Fact], None]) -> None:
     learner, stopped = Keys(os.urandom(32)), asyncio.Event()
     announced: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
 
-    async def opening() -> SignedRound:
-        return sign_round(study.terms, learner)
+    async def terms() -> Terms:
+        return study.terms
 
     serving = asyncio.create_task(
-        serve(opening, keys=learner, host=host, port=port, sink=sink, announce=announced.set_result, stopped=stopped)
+        serve(terms, keys=learner, host=host, port=port, sink=sink, announce=announced.set_result, stopped=stopped)
     )
     where = await announced
     rings = [Keys(randomness.replay(study.seed, i).identity()) for i in range(len(study))]
     specs = peer_specs(
         study,
+        secrets=[None] * len(study),
         ids=[ring.peer_id for ring in rings],
         places=[block.address(i + 1) for i in range(len(study))],
         learner=Where(where.peer_id, where.host, where.port),

@@ -285,9 +285,9 @@ def test_10_sigterm_with_connections_open_exits_0_within_three_seconds_and_keeps
         learner.kill()
         learner.communicate()
     assert learner.returncode == 0
-    # What it waits for, and a second of work: on a busy machine the clock would tell of the others.
+    # What it waits for, and its work, most of it training: on a busy machine the clock would tell of the others.
     assert SHUTDOWN_SECONDS + OPERATORS_SECONDS + FINISH_SECONDS <= 2.5
-    assert used.ru_utime + used.ru_stime - before < 0.5
+    assert used.ru_utime + used.ru_stime - before < 2.0
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["complete"] is False
     assert (tmp_path / "out" / "facts.jsonl").exists()
