@@ -32,7 +32,7 @@ test: lint types  ## everything that must hold; about five minutes
 soak: install  ## real peers and learners are killed 200 times at instants and facts drawn beforehand; about 15 minutes
 	$(BIN)/python tests/network/killing.py --kills 200
 
-soak-containers: install  ## rounds of 20 containers, killed, paused, cut off; needs Docker, and root to make a base; about 20 minutes
+soak-containers: install  ## rounds of 20 containers, killed, paused, cut off; needs Docker, and root to make a base; about 15 minutes
 	[ "$(BASE)" != p2p-labeldp-base ] || docker image inspect $(BASE) > /dev/null 2>&1 || configs/deploy/make-base $(BASE)
 	PYTHON=$(BIN)/python configs/deploy/build-image $(BASE)
 	$(BIN)/python tests/network/containers.py
