@@ -38,8 +38,8 @@ from p2p_labeldp.network.party import of_study
 from p2p_labeldp.network.peer_process import run_peers
 from p2p_labeldp.network.study import Study, Terms, Where, peer_specs
 from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.exchanging import ASK_SHARES
 from p2p_labeldp.protocol.manifest import Deadlines
-from p2p_labeldp.protocol.peer import ASK_SHARES
 
 PEERS = 200
 DEADLINES = Deadlines(join=16.0, exchange=26.0, closing=36.0, report=40.0)
