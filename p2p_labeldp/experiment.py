@@ -389,7 +389,12 @@ def learn_from_peers(
         outcomes={name: count for name, count in counts.items() if count},
         clusters=clusters,
         views=promise.of_views(collected.rosters, clusters, config),
-        accuracy=Accuracy(private=_trained(prepared, noisy), non_private=None, majority=None),
+        accuracy=Accuracy(
+            private=_trained(prepared, noisy),
+            non_private=None,
+            majority=None,
+            held_out=len(prepared.split.test_labels),
+        ),
         seconds={"total": time.monotonic() - began},
         messages=sum(fact.messages for fact in traffic),
         bytes=sum(fact.bytes for fact in traffic),
@@ -609,4 +614,5 @@ def _accuracy(prepared: Prepared, noisy: Noisy) -> Accuracy:
         private=_trained(prepared, noisy),
         non_private=_measured(prepared, split.train_features, split.train_labels),
         majority=erm.majority(split.train_labels, split.test_labels, label_space=split.label_space),
+        held_out=len(split.test_labels),
     )
