@@ -67,7 +67,7 @@ def promise(view: ViewResult) -> str:
     if view.epsilon == 0 and view.delta == 0:
         return "As long as the encryption holds, what they pass on tells them nothing about a label."
     hits = math.ceil(100 * right_alarms(view.epsilon, view.delta, FALSE_ALARMS / 100) - 1e-9)
-    return f"It rightly says “yes” at most {hits} times in 100."
+    return f"The test rightly says “yes” at most {hits} times in 100."
 
 
 def who(view: str, mechanism: str) -> tuple[str, str]:
