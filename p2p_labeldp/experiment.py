@@ -498,7 +498,10 @@ def learn_from_peers(
         clusters=clusters,
         views=promise.of_views(collected.rosters, clusters, config, len(prepared.split.label_space)),
         accuracy=Accuracy(
-            private=None if model is None else _measured(prepared, model), non_private=None, majority=None
+            private=None if model is None else _measured(prepared, model),
+            non_private=None,
+            majority=None,
+            held_out=len(prepared.split.test_labels),
         ),
         seconds={"total": time.monotonic() - began},
         messages=sum(fact.messages for fact in traffic),
@@ -765,9 +768,11 @@ def _measured(prepared: Prepared, model: Any) -> float:
 def _accuracy(prepared: Prepared, model: Any) -> Accuracy:
     private = None if model is None else _measured(prepared, model)
     if prepared.study.seed is None:  # the result may be passed on; peers' true labels are no part of it
-        return Accuracy(private=private, non_private=None, majority=None)
-    non_private, majority = yardsticks(prepared)
-    return Accuracy(private=private, non_private=non_private, majority=majority)
+        non_private = majority = None
+    else:
+        non_private, majority = yardsticks(prepared)
+    held_out = len(prepared.split.test_labels)
+    return Accuracy(private=private, non_private=non_private, majority=majority, held_out=held_out)
 
 
 def yardsticks(prepared: Prepared) -> tuple[float, float]:

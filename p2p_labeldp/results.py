@@ -76,7 +76,7 @@ class ViewResult(msgspec.Struct, frozen=True, kw_only=True):
     """How it was found; ``bound`` where it may be more than is learnt."""
 
 
-class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
+class Accuracy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Share of held-out rows that a model labels rightly."""
 
     private: float | None
@@ -86,6 +86,8 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     a run of own data without a seed."""
     majority: float | None
     """Of always saying the commonest true label; null likewise."""
+    held_out: int | None = None
+    """How many rows that is a share of; left out of results that do not tell."""
 
 
 class ReportedLabel(msgspec.Struct, frozen=True, kw_only=True):

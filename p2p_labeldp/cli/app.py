@@ -33,6 +33,7 @@ from p2p_labeldp.cli import (
     measure,
     peer,
     plan,
+    report,
     run,
     shard,
     view,
@@ -58,6 +59,7 @@ app = typer.Typer(
 )
 app.command("run", help=run.HELP)(run.command)
 app.command("view", help=view.HELP)(view.command)
+app.command("report", help=report.HELP)(report.command)
 app.command("measure", help=measure.HELP)(measure.command)
 app.command("configs", help=configs.HELP)(configs.command)
 app.add_typer(data.app)

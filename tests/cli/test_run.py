@@ -45,7 +45,7 @@ def test_the_object_is_all_there_is_on_stdout(capsys, engine):
     assert [set(view) for view in said["views"]] == [{"view", "epsilon", "delta", "method"}] * 4
     assert [view["view"] for view in said["views"]] == ["learner", "learner+1", "learner+all", "mates"]
     assert all(0.99 < cluster["epsilon"] <= 1 < cluster["local_epsilon"] for cluster in said["clusters"])
-    assert set(said["accuracy"]) == {"private", "non_private", "majority"}
+    assert set(said["accuracy"]) == {"private", "non_private", "majority", "held_out"}
     assert "total" in said["seconds"]
     assert (said["messages"] is None) == (engine == "population")
     assert said["bytes"] is None
