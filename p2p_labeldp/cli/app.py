@@ -33,6 +33,7 @@ from p2p_labeldp.cli import (
     peer,
     plan,
     run,
+    simulate,
     view,
 )
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
@@ -67,6 +68,7 @@ app.command("peer", help=peer.HELP)(peer.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
 app.command("enrol", help=enrol.HELP)(enrol.command)
 app.add_typer(manifest.app, name="manifest")
+app.command("simulate", help=simulate.HELP)(simulate.command)
 app.command("doctor", help=doctor.HELP)(doctor.command)
 app.command("examples", help=examples.HELP)(examples.command)
 
