@@ -58,8 +58,8 @@ class Partition(Fault, frozen=True, tag="partition"):
 class Crash(Fault, frozen=True, tag="crash"):
     """A party dies at one of its effects, as by ``kill -9``, and is started again ``away`` seconds later, or never.
 
-    ``effect`` counts those of all lives from 0, of the facts called ``about`` if that is not empty; ``before`` says
-    whether it is still carried out. ``moved``: it comes back at another address.
+    ``effect`` counts those of all lives from 0, of the facts called ``about`` alone if that is not empty; ``before``:
+    it dies with the effect not yet carried out. ``moved``: it comes back at another address.
     """
 
     party: int
