@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HELP = """Play rounds of 5 to 15 peers in which things go wrong, and check what must hold whatever does.
 
-All of it comes from the seed: the same one gives the same trace hash on any machine. Each scenario is one seed; a
+All of it comes from the seed: the same one gives the same trace hash in any process. Each scenario is one seed; a
 failing one is shrunk to the faults it needs, and the line that replays it is printed. Exit status 1 if an invariant
 broke.
 
