@@ -6,6 +6,7 @@ lower_bound     Clopper-Pearson; ``LowerBound``, a type of its own so that it is
 observed        rounds as arrays; samples of T; what an engine offers an audit
 transcripts     rounds from the facts of any engine
 once            what must not have happened twice in a round, whoever was killed in it and came back
+invariants      what must hold after every round, whatever went wrong in it
 p_values        exact or bounding p-values, none by a limit theorem
 coins           peers, clusters, rounds or purposes that share randomness
 conformance     the checks by name, the one verdict, the one threshold

@@ -13,16 +13,22 @@ from typing import Any
 from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Fact, Flipped, Name, Outcome
 
 
-def violations(facts: Iterable[Fact], *, reports: Mapping[Name, int]) -> list[str]:
+def violations(
+    facts: Iterable[Fact], *, reports: Mapping[Name, int], liars: frozenset[Name] = frozenset()
+) -> list[str]:
     """One line for each thing that must not be; none in a round that went as it should.
 
     Args:
         facts: Of one round.
         reports: What the learner has in the end: the label in the report of each peer.
+        liars: Peers that do as they please. The learner may still accept one report of each; a box of theirs may hold
+            anything.
     """
     mates, flips, places, ends, labels = (_Once() for _ in range(5))
     answered: set[Name] = set()
     for fact in facts:
+        if fact.peer in liars and not isinstance(fact, Accepted):
+            continue
         match fact:
             case Asked():
                 mates.add(fact.peer, fact.mate)
@@ -54,6 +60,8 @@ def violations(facts: Iterable[Fact], *, reports: Mapping[Name, int]) -> list[st
     ]
     for peer, label in reports.items():
         mate = mates.get(peer)
+        if peer in liars or mate in liars:
+            continue
         if mate is None:
             found.append(f"{peer} reported without having asked")
         elif flips.get(mate) is None or flips.get(mate)[2] != label:

@@ -36,6 +36,7 @@ from p2p_labeldp.cli import (
     report,
     run,
     shard,
+    simulate,
     view,
 )
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
@@ -73,6 +74,7 @@ app.command("shard", help=shard.HELP)(shard.command)
 app.command("keygen", help=keygen.HELP)(keygen.command)
 app.command("enrol", help=enrol.HELP)(enrol.command)
 app.add_typer(manifest.app, name="manifest")
+app.command("simulate", help=simulate.HELP)(simulate.command)
 app.command("doctor", help=doctor.HELP)(doctor.command)
 app.command("examples", help=examples.HELP)(examples.command)
 

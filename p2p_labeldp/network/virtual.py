@@ -11,6 +11,7 @@ import hashlib
 import heapq
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address, Effect, Persist, Send
 from p2p_labeldp.protocol.kept import exported
+from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, AnyMessage, GetManifest, ManifestReply, Message
 from p2p_labeldp.protocol.peer import GRACE_SECONDS
 from p2p_labeldp.randomness import Stream
@@ -54,6 +56,7 @@ class _TransparentKeys:
         self.public = hashlib.sha256(b"transparent" + secret).digest()
         self.peer_id = hashlib.sha256(self.public).digest()
         self.sealing_public = self.public
+        self._sealed = 0
 
     def sign(self, kind: str, payload: bytes) -> bytes:
         return b"%s%s\0%s" % (self.public, kind.encode(), payload)
@@ -62,12 +65,13 @@ class _TransparentKeys:
         return _open(kind, data, max_bytes)
 
     def seal(self, public: bytes, plaintext: bytes, *, info: bytes) -> bytes:
-        return public + hashlib.sha256(info).digest() + plaintext
+        self._sealed += 1  # no two boxes are alike, as with fresh ephemeral keys: whoever seals twice shows
+        return public + hashlib.sha256(info).digest() + self._sealed.to_bytes(8, "big") + plaintext
 
     def open(self, box: bytes, *, info: bytes) -> bytes:
         if box[:32] != self.public or box[32:64] != hashlib.sha256(info).digest():
             raise AuthenticationFailed("the box does not open")
-        return box[64:]
+        return box[72:]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -234,25 +238,35 @@ class VirtualNetwork:
 JOIN_SPREAD_SECONDS = 1.0  # the peers of a study start within it
 
 
-def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Played:
-    """Plays one round of a study on a network without faults."""
-    rng = random.Random(randomness.study_word(study.seed, Stream.FAULTS, 0))  # noqa: S311  latencies are no secret
-    network = VirtualNetwork(rng=rng, latency=latency)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """Who plays in a study's round on an in-memory network; their keys are transparent.
+
+    Args:
+        learner: The learner, whose ``learner_keys`` sign and whose ``round_keys`` open reports.
+        envelope: The signed manifest; ``opened`` is the same, verified.
+        rings: Of the peers, by ordinal, as are their ``specs``.
+        stranger: Keys of somebody who is no peer of the study.
+    """
+
+    learner: Where
+    learner_keys: KeyRing
+    round_keys: KeyRing
+    envelope: bytes
+    opened: OpenedManifest
+    rings: list[KeyRing]
+    specs: list[PeerSpec]
+    stranger: KeyRing
+
+
+def cast(study: Study) -> Cast:
+    """Gives everybody of a study keys and a place; the same in any process."""
     learner_keys, round_keys = transparent_keys(b"learner"), transparent_keys(b"round")
     manifest = study.terms.manifest(round_key=round_keys.sealing_public, opened=0.0)
     if study.seed is not None:
         manifest = msgspec.structs.replace(manifest, nonce=study.seed.to_bytes(16, "big"))  # a seed gives one trace
     envelope = manifests.sign(manifest, learner_keys)
-    opened = manifests.open_manifest(envelope, keys=learner_keys, learner=learner_keys.peer_id)
     learner = Where(learner_keys.peer_id, "learner", 1)
-    collector = Collector(
-        envelope=envelope,
-        opened=opened,
-        keys=learner_keys,
-        round_keys=round_keys,
-        rng=random.Random(randomness.study_word(study.seed, Stream.FAULTS, 1)),  # noqa: S311
-    )
-    network.add(collector, learner.address())
     drawn = draw_secrets(study)
     rings = [transparent_keys(coins_of(study.seed, i, secret).identity()) for i, secret in enumerate(drawn)]
     specs = peer_specs(
@@ -262,11 +276,38 @@ def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Pla
         places=[(f"peer-{i}", 1) for i in range(len(study))],
         learner=learner,
     )
-    for spec, ring in zip(specs, rings, strict=True):
-        network.at(
-            JOIN_SPREAD_SECONDS * randomness.study_word(study.seed, Stream.TIMING, spec.ordinal, 1) / 2**64,
-            partial(_join, network, collector, spec, ring),
-        )
+    return Cast(
+        learner=learner,
+        learner_keys=learner_keys,
+        round_keys=round_keys,
+        envelope=envelope,
+        opened=manifests.open_manifest(envelope, keys=learner_keys, learner=learner_keys.peer_id),
+        rings=rings,
+        specs=specs,
+        stranger=transparent_keys(b"stranger"),
+    )
+
+
+def joins_at(seed: int | None, ordinal: int) -> float:
+    """When a peer of a study starts, in seconds after the opening."""
+    return JOIN_SPREAD_SECONDS * randomness.study_word(seed, Stream.TIMING, ordinal, 1) / 2**64
+
+
+def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Played:
+    """Plays one round of a study on a network without faults."""
+    rng = random.Random(randomness.study_word(study.seed, Stream.FAULTS, 0))  # noqa: S311  latencies are no secret
+    network = VirtualNetwork(rng=rng, latency=latency)
+    on_stage = cast(study)
+    collector = Collector(
+        envelope=on_stage.envelope,
+        opened=on_stage.opened,
+        keys=on_stage.learner_keys,
+        round_keys=on_stage.round_keys,
+        rng=random.Random(randomness.study_word(study.seed, Stream.FAULTS, 1)),  # noqa: S311
+    )
+    network.add(collector, on_stage.learner.address())
+    for spec, ring in zip(on_stage.specs, on_stage.rings, strict=True):
+        network.at(joins_at(study.seed, spec.ordinal), partial(_join, network, collector, spec, ring))
     end = study.terms.deadlines.report + GRACE_SECONDS
     network.run(until=end + 1.0)
     d = study.terms.deadlines

@@ -139,6 +139,7 @@ class Machine(ABC):
             then, exchange = self._sent.pop(send_id)
         except KeyError:
             raise LocalProtocolError(f"nothing was sent as {send_id}, or it was answered before") from None
+        self.wake(now)  # a process that was stopped, or waited for its disk, may hear of it before its timer rings
         received = 0 if reply is None else len(wire.encode(reply))
         self.observe(msgspec.structs.replace(exchange, received=received))
         then(reply, reason, now)

@@ -238,6 +238,7 @@ class Peer(Participant):
 
     def receive(self, message: AnyMessage, sender: bytes, now: float) -> Message:
         """Replies to a message of an authenticated sender."""
+        self.wake(now)  # whoever was stopped over a deadline answers nobody as if it were not over
         match message:
             case _ if self._silent:
                 reply: Message = Refusal("takes_no_part")

@@ -108,3 +108,14 @@ def check_receipt(receipt: bytes, report: Report, *, keys: KeyRing, learner: byt
     expected = ReceiptContent(report.round_id, report.roster, keys.peer_id, digest(report))
     if signed.peer_id != learner or content != expected:
         raise AuthenticationFailed("a receipt for another report, or of another learner")
+
+
+def receipted(receipt: bytes, *, keys: KeyRing) -> bytes:
+    """The digest of the report that a receipt is for, whoever signed it.
+
+    Raises:
+        AuthenticationFailed: It does not verify.
+        MalformedMessage: It is none.
+    """
+    signed = keys.verify(RECEIPT_KIND, receipt, max_bytes=MAX_RECORD_BYTES)
+    return decode_payload(signed.payload, _receipt_decoder).report

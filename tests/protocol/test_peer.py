@@ -8,9 +8,20 @@ import collections
 import pytest
 
 from p2p_labeldp.clustering import Clustering
-from p2p_labeldp.facts import Accepted, Answered, Committed, Ended, Flipped, Gathered, Outcome, Reason, Rejected
+from p2p_labeldp.facts import (
+    Accepted,
+    Answered,
+    Committed,
+    Ended,
+    Flipped,
+    Gathered,
+    Held,
+    Outcome,
+    Reason,
+    Rejected,
+)
 from p2p_labeldp.protocol.manifest import Deadlines
-from p2p_labeldp.protocol.messages import Ask, Done, GetManifest, Refusal, RosterReply
+from p2p_labeldp.protocol.messages import Answer, Ask, Done, GetManifest, Refusal, RosterReply
 from p2p_labeldp.protocol.peer import GRACE_SECONDS, State
 from protocol.little_round import (
     DEADLINES,
@@ -330,3 +341,27 @@ def test_what_is_not_for_a_peer_is_refused_and_logged(message):
 def test_a_deployed_peer_is_named_by_its_id():
     hand = gathered(opened=open_round(study=False), study=False)
     assert {fact.peer for fact in hand.facts(Gathered)} == {keys(1).peer_id.hex()}
+
+
+@pytest.mark.parametrize("ringing", [True, False])
+def test_a_peer_that_was_stopped_over_the_exchange_deadline_answers_nobody_when_it_goes_on(ringing, monkeypatch):
+    """Its timers are due, and what came in meanwhile may be handed to it first."""
+    hand = committed()
+    if not ringing:  # the control
+        monkeypatch.setattr(hand.machine, "wake", lambda now: None)
+    accepted = hand.machine.my.roster
+    ask = Ask(accepted.roster.round_id, accepted.digest, bytes(16))
+    reply = hand.receive(ask, accepted.members[0], DEADLINES.exchange + 0.5)
+    assert (reply == Refusal("too_late")) == ringing
+    assert (hand.facts(Answered) == []) == ringing
+
+
+@pytest.mark.parametrize("ringing", [True, False])
+def test_a_peer_that_was_stopped_over_the_exchange_deadline_takes_no_answer(ringing, monkeypatch):
+    hand = committed()
+    hand.run(DEADLINES.exchange - 0.1)
+    (sent, *_) = hand.sent(Ask)
+    if not ringing:  # the control
+        monkeypatch.setattr(hand.machine, "wake", lambda now: None)
+    hand.answer(sent, Answer(b"box"), DEADLINES.exchange + 0.5)
+    assert (hand.facts(Held) == []) == ringing
