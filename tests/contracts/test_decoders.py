@@ -230,6 +230,10 @@ KEPT = {one for one in vars(kept).values() if isinstance(one, type) and one.__mo
 
 READ_ELSEWHERE = {
     "owndata/reading.py": "a table of the user's; tests/owndata",
+    "cli/deploy.py": "examples in files of the user's; tests/deployment/test_deploy.py",
+    "deployment/shard.py": "the operator's own peers; tests/cli/test_shard.py",
+    "network/study_party.py": "a study's own specs; tests/network/test_hosts.py",
+    "reports/kept_run.py": "a run's own directory; tests/cli/test_report.py",
     "cli/peer.py": "an example in a file of the user's; tests/cli/test_peer.py",
     "network/learner_process.py": "the launcher's terms, from a pipe of its own",
     "network/zygote.py": "the launcher's specs, from a pipe of its own",
