@@ -24,11 +24,11 @@ SETTINGS = {
     "clusters.count": 25,
     "network.gossip_period": 3.2,
     "exchange.deadlines.join": 36,
-    "exchange.deadlines.exchange": 14,
-    "exchange.deadlines.closing": 14,
+    "exchange.deadlines.exchange": 16,
+    "exchange.deadlines.closing": 16,
     "exchange.deadlines.report": 4,
 }
-LOOK_SECONDS = 40.0, 58.0, 70.0  # after the start: late in each phase
+LOOK_SECONDS = 40.0, 60.0, 76.0  # after the start: late in each phase
 
 
 def private_kilobytes() -> list[int]:
