@@ -27,7 +27,7 @@ types: install  ## mypy, strict
 	$(BIN)/mypy
 
 test: lint types  ## everything that must hold; about five minutes
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 4 --dist loadfile
 
 soak: install  ## real peers and learners are killed 200 times at instants and facts drawn beforehand; about 15 minutes
 	$(BIN)/python tests/network/killing.py --kills 200

@@ -54,6 +54,7 @@ def test_an_address_can_be_bound_beside_the_claim(claimed):
     block = claimed(300)
     for index in (0, 1, 247, 248, 249, 299):
         with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: connections may linger
             listener.bind(block.address(index))
 
 
