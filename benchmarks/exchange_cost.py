@@ -60,7 +60,7 @@ class Bare:
         self._session = session
         self._key = SigningKey(os.urandom(32))
         self._keys = Keys(os.urandom(32))
-        self._rng = random.Random(0)  # noqa: S311  when, not what
+        self._rng = random.Random(0)  # noqa: S311  draws when to ask, no secret
 
     async def peer(self, asks: float, reports: float) -> None:
         """One peer's share: an exchange within ``asks`` seconds, and one within ``reports`` seconds after them."""
@@ -155,7 +155,10 @@ async def measure(peers: int, slow: float) -> tuple[float, list[float], dict[str
     loop = asyncio.get_running_loop()
     start, d = loop.time(), study.terms.deadlines
     asks, reports = (ASK_SHARES[1] - ASK_SHARES[0]) * (d.exchange - d.join), d.report - d.closing
-    until = lambda at: asyncio.sleep(start + at - loop.time())  # noqa: E731
+
+    async def until(at: float) -> None:
+        await asyncio.sleep(start + at - loop.time())
+
     await until(d.join + ROSTERS_UNTIL * (d.exchange - d.join))
     began = time.process_time()
     await until(d.join + ASKS_UNTIL * (d.exchange - d.join))

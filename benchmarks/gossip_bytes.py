@@ -103,12 +103,12 @@ class World:
         self.messages: collections.Counter[str] = collections.Counter()
         self.kinds: collections.Counter[str] = collections.Counter()
         self.whole: dict[bytes, float] = {}
-        self._loss, self._faults = loss, random.Random(seed)  # noqa: S311
+        self._loss, self._faults = loss, random.Random(seed)  # noqa: S311  the same faults again
         self._cluster_of = np.minimum(np.arange(peers) // size, max(peers // size, 1) - 1)
         self.sizes = np.bincount(self._cluster_of)
         self._seen: dict[bytes, set[bytes]] = collections.defaultdict(set)
         self.record_bytes = self.ready_bytes = 0
-        self._network = VirtualNetwork(rng=random.Random(seed))  # noqa: S311
+        self._network = VirtualNetwork(rng=random.Random(seed))  # noqa: S311  the same latencies again
         self._play(seed)
 
     def lost(self) -> bool:
@@ -146,7 +146,7 @@ class World:
             opened=self._opened,
             keys=learner,
             round_keys=round_keys,
-            rng=random.Random(seed + 1),  # noqa: S311
+            rng=random.Random(seed + 1),  # noqa: S311  the same pulls again
         )
         where = Where(learner.peer_id, "127.0.0.2", 7400)
         self._network.add(Tap(self._collector, learner.peer_id, self), where.address())

@@ -82,7 +82,7 @@ class Simulated:
         named: npt.NDArray[np.str_] = self.classes_[np.asarray(self.model.predict(X), dtype=np.int64)]
         return named
 
-    def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:  # noqa: N803
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike) -> float:  # noqa: N803  scikit-learn's names
         """Share of rows whose class is predicted."""
         return float(np.mean(self.predict(X) == np.asarray(y).astype(str)))
 

@@ -56,7 +56,7 @@ SIGNIFICANCE = 1e-9
 class Verdict(StrEnum):
     """What follows from the p-values."""
 
-    PASS = "pass"  # noqa: S105  no password
+    PASS = "pass"  # noqa: S105  a verdict, no password
     FAIL = "fail"
 
 

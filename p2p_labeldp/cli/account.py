@@ -241,7 +241,7 @@ def privunit2(
         mechanism = PrivUnit2.calibrated(
             dimension=dimension,
             epsilon=epsilon,
-            calibration=calibration,  # type: ignore[arg-type]  # checked there
+            calibration=calibration,  # type: ignore[arg-type]  # any text: `calibrated` refuses what is none
         )
         _state(mechanism.summary(), as_json)
 

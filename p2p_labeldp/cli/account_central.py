@@ -105,7 +105,7 @@ def cluster_rr(
             mechanism = ClusterRR(
                 num_classes=classes,
                 noise_scale=scale_up(_given("--noise-scale", noise_scale, "--epsilon")),
-                floor=floor,  # type: ignore[arg-type]  # made a fraction there
+                floor=floor,  # type: ignore[arg-type]  # `calibrated` makes any number or text a fraction
                 redraw_probability=_given("--redraw", redraw, "--epsilon"),
                 single_count=classes == 2,
             )

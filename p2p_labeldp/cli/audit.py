@@ -188,7 +188,7 @@ def _of_mechanism(reference: str, asked: _Asked, flip: float | None) -> dict[str
         found |= audit(
             source.ones,
             cluster_size=asked.cluster_size,
-            flip_probability=claimed,  # type: ignore[arg-type]  # it flips
+            flip_probability=claimed,  # type: ignore[arg-type]  # a number: checked above that the mechanism flips
             trials=asked.trials,
             draw_rounds=source.rounds,
             delta=asked.delta,

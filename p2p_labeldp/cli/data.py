@@ -67,7 +67,7 @@ def list_sets(data_dir: Directory = None, as_json: Json = False) -> None:
     from p2p_labeldp.datasets.catalogue import UNTRIED
 
     place = files.data_directory(data_dir)
-    sets = [
+    sets: list[dict[str, Any]] = [
         {
             "name": one.name,
             "classes": list(one.classes.classes),
@@ -83,7 +83,7 @@ def list_sets(data_dir: Directory = None, as_json: Json = False) -> None:
         [
             f"directory {place}",
             *(
-                f"{one['name']:<14}{one['present']} of {one['files']} files in place; from {one['sources'][0]}"  # type: ignore[index]
+                f"{one['name']:<14}{one['present']} of {one['files']} files in place; from {one['sources'][0]}"
                 for one in sets
             ),
             UNTRIED,

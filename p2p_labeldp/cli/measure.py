@@ -64,7 +64,7 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override one key of the configuration; may be repeated."),
     ] = None,
-    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where rows, table and figure are kept.")] = ...,  # type: ignore[assignment]
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="Where rows, table and figure are kept.")] = ...,  # type: ignore[assignment]  # typer: required
     sizes: Annotated[str, typer.Option("--sizes", metavar="S,S,...", help="Cluster sizes.")] = SIZES,
     trials: Annotated[
         int | None,

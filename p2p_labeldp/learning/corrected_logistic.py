@@ -87,7 +87,7 @@ class CorrectedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         )
         return self._minimise(features, targets)
 
-    def fit_targets(self, X: npt.ArrayLike, targets: npt.NDArray[np.float64]) -> Self:  # noqa: N803
+    def fit_targets(self, X: npt.ArrayLike, targets: npt.NDArray[np.float64]) -> Self:  # noqa: N803  scikit-learn's name
         """Fits to soft targets, shape (n, K), rows summing to 1; ``classes`` names them, 0 .. K - 1 by default."""
         features = validate_data(self, X, dtype=[np.float64, np.float32])
         self.classes_ = np.arange(targets.shape[1]) if self.classes is None else np.asarray(self.classes)
@@ -97,18 +97,18 @@ class CorrectedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
             )
         return self._minimise(features, targets)
 
-    def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
+    def decision_function(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803  scikit-learn's name
         """Logits, shape (n, K); with two classes that of the second less that of the first, shape (n,)."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
-    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803  scikit-learn's name
         """Probabilities of the classes, shape (n, K)."""
         logits = self._logits(X)
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:  # noqa: N803  scikit-learn's name
         """The likeliest class of each row, shape (n,)."""
         best = self._logits(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
@@ -141,7 +141,7 @@ class CorrectedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self.n_iter_ = found.iterations
         return self
 
-    def _logits(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803
+    def _logits(self, X: npt.ArrayLike) -> npt.NDArray[np.float64]:  # noqa: N803  scikit-learn's name
         check_is_fitted(self)
         features = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return scores(features, np.c_[self.coef_, self.intercept_], True)

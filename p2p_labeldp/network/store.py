@@ -135,7 +135,7 @@ class Store:
 
     def ledger(self) -> Ledger:
         """What has left so far."""
-        rows = self._db.execute(f"SELECT {', '.join(_RELEASE)} FROM releases ORDER BY at").fetchall()  # noqa: S608
+        rows = self._db.execute(f"SELECT {', '.join(_RELEASE)} FROM releases ORDER BY at").fetchall()  # noqa: S608  a constant
         releases = [Flipped(**dict(zip(_RELEASE, row, strict=True))) for row in rows]
         return Ledger(releases, another_roster=self._another_roster)
 
@@ -174,7 +174,7 @@ class Store:
         if self.ledger().enter(fact):
             row = [str(fact.peer) if name == "peer" else getattr(fact, name) for name in _RELEASE]
             marks = ", ".join("?" * len(row))
-            self._db.execute(f"INSERT INTO releases ({', '.join(_RELEASE)}) VALUES ({marks})", row)  # noqa: S608
+            self._db.execute(f"INSERT INTO releases ({', '.join(_RELEASE)}) VALUES ({marks})", row)  # noqa: S608  constants
 
     def _append(self, fact: Fact) -> None:
         match fact:

@@ -40,7 +40,7 @@ def main() -> int:
             spec = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=PeerSpec)
             asyncio.run(_peer(msgspec.structs.replace(spec, seed=randomness.check_seed(int(seed)))))
         case _:
-            print("usage: study_party learner HOST PORT | peer SEED; terms or spec on stdin", file=sys.stderr)  # noqa: T201
+            print("usage: study_party learner HOST PORT | peer SEED; terms or spec on stdin", file=sys.stderr)  # noqa: T201  its usage
             return 2
     return 0
 

@@ -226,7 +226,7 @@ class VirtualNetwork:
 
     def _answer(self, node: _Node, send_id: int, reply: Message) -> None:
         if self._nodes.get(node.address.peer_id) is node:
-            node.machine.answered(send_id, reply, self.now)  # type: ignore[arg-type]
+            node.machine.answered(send_id, reply, self.now)  # type: ignore[arg-type]  # one of AnyMessage
             self._settle(node)
 
     def _fail(self, node: _Node, send_id: int, reason: str) -> None:
@@ -303,7 +303,7 @@ def play(study: Study, *, latency: tuple[float, float] = DEFAULT_LATENCY) -> Pla
         opened=on_stage.opened,
         keys=on_stage.learner_keys,
         round_keys=on_stage.round_keys,
-        rng=random.Random(randomness.study_word(study.seed, Stream.FAULTS, 1)),  # noqa: S311
+        rng=random.Random(randomness.study_word(study.seed, Stream.FAULTS, 1)),  # noqa: S311  whom to pull from is no secret
     )
     network.add(collector, on_stage.learner.address())
     for spec, ring in zip(on_stage.specs, on_stage.rings, strict=True):

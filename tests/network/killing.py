@@ -35,7 +35,7 @@ from p2p_labeldp.cli import main as command
 from p2p_labeldp.cli.keygen import keys_of
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import Keys
-from p2p_labeldp.facts import Ended
+from p2p_labeldp.facts import Ended, Fact
 from p2p_labeldp.network import http, learner_process, peer_process, store  # noqa: F401  imported before any fork
 from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.study import Collected, Terms
@@ -198,23 +198,23 @@ class Round:
     def _tap(self, journal: int, asks: int, kill: Kill | None) -> None:
         write, post, count = store.Store.__call__, http.HttpClient.post, 0
 
-        def stored(self_: store.Store, fact: object) -> None:
+        def stored(self_: store.Store, fact: Fact) -> None:
             nonlocal count
             if type(fact).__name__ not in self._forgetful:
-                write(self_, fact)  # type: ignore[arg-type]
-            line = kept.encode(fact)  # type: ignore[arg-type]
+                write(self_, fact)
+            line = kept.encode(fact)
             os.write(journal, len(line).to_bytes(4, "big") + line)
             count += kill is not None and kill.kind in ("", type(fact).__name__)
             if kill is not None and count == kill.fact:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        async def posted(self_, key, to, body, **options):  # type: ignore[no-untyped-def]
+        async def posted(self_, key, to, body, **options):  # type: ignore[no-untyped-def]  # hands all on
             if isinstance(wire.decode(body), Ask):
                 os.write(asks, to.peer_id)
             return await post(self_, key, to, body, **options)
 
-        store.Store.__call__ = stored  # type: ignore[method-assign, assignment]
-        http.HttpClient.post = posted  # type: ignore[method-assign]
+        store.Store.__call__ = stored  # type: ignore[method-assign, assignment]  # the tap
+        http.HttpClient.post = posted  # type: ignore[method-assign]  # the tap
 
     def _take_part(self, party: int) -> int:
         address = [f"{self._ids[i]}@127.0.0.1:{self._ports[i]}" for i in range(PEERS + 1)]

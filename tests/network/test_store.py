@@ -350,7 +350,10 @@ def test_at_the_end_of_a_round_all_but_outcome_and_receipt_is_erased_from_the_fi
     one = open_store()
     for fact in ROUND:
         one(fact)
-    content = lambda: b"".join(file.read_bytes() for file in sorted(tmp_path.iterdir()))  # noqa: E731
+
+    def content():
+        return b"".join(file.read_bytes() for file in sorted(tmp_path.iterdir()))
+
     secrets = (b"box-given", b"box-held", b"report-sent")
     assert all(secret in content() for secret in secrets)  # the control: they were there
     one(ENDED)

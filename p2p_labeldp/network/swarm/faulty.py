@@ -278,7 +278,7 @@ class FaultyNetwork(VirtualNetwork):
             tell = life.machine.failed if isinstance(reply, str) else life.machine.answered
 
             def told() -> None:
-                tell(send.send_id, reply, self._clock(life))  # type: ignore[arg-type]
+                tell(send.send_id, reply, self._clock(life))  # type: ignore[arg-type]  # `failed` of a str
                 self._finish(life)
 
             self._do(life, told)
@@ -290,7 +290,7 @@ class FaultyNetwork(VirtualNetwork):
                 arrivals.append(arrivals[0] + again.seconds * self._rng.random())
         for takes in arrivals:
             if not self._lost(sender, to):
-                self.at(self.now + takes, partial(self._arrive, to, send.message, sender, hear))  # type: ignore[arg-type]
+                self.at(self.now + takes, partial(self._arrive, to, send.message, sender, hear))  # type: ignore[arg-type]  # one of AnyMessage
 
     def _arrive(self, to: bytes, message: AnyMessage, sender: bytes, hear: Callable[[Message | str], None]) -> None:
         life = self._lives.get(to)
@@ -325,6 +325,6 @@ class FaultyNetwork(VirtualNetwork):
         if not self._runs(life):
             return
         self.messages += 1
-        self._watcher.replied(life.address.peer_id, sender, message, reply, clock)  # type: ignore[arg-type]
+        self._watcher.replied(life.address.peer_id, sender, message, reply, clock)  # type: ignore[arg-type]  # one of AnyMessage
         if not self._lost(life.address.peer_id, sender):
             self.at(self.now + self._takes(), partial(hear, reply))

@@ -249,7 +249,9 @@ def _altered(play: Play, reply: Message | None, **changes: object) -> Message | 
 
 
 def _weak_roster(play: Play, _message: AnyMessage, _sender: bytes, reply: Message | None) -> Message | None:
-    return _altered(play, reply, flip_probability=play.study.terms.flip_probability / 2)  # type: ignore[operator]
+    fixed = play.study.terms.flip_probability
+    assert fixed is not None  # scenarios fix the flip
+    return _altered(play, reply, flip_probability=fixed / 2)
 
 
 def _short_roster(play: Play, _message: AnyMessage, _sender: bytes, reply: Message | None) -> Message | None:

@@ -157,7 +157,7 @@ class Play:
             self._start(LEARNER)
             for fault in self._scenario.faults:
                 if isinstance(fault, Lie):
-                    lies.tell(self, fault, random.Random(rng.getrandbits(64)))  # noqa: S311
+                    lies.tell(self, fault, random.Random(rng.getrandbits(64)))  # noqa: S311  replayable
                 elif isinstance(fault, Stop):
                     self.network.at(fault.start, partial(self.network.stop, self._ids[fault.party], fault.seconds))
             for i in range(len(self.study)):
