@@ -28,25 +28,3 @@ class LocalRandomizer(Protocol):
     def randomize(self, labels: Labels, words: Words) -> Labels:
         """Labels of shape (...,) with one word each, to labels of the same shape."""
         ...
-
-
-@runtime_checkable
-class ClusterMechanism(Protocol):
-    """What becomes of the labels of one cluster on their way to the learner."""
-
-    @property
-    def num_classes(self) -> int:
-        """K; labels are 0 .. K - 1."""
-        ...
-
-    def release(self, labels: Labels, words: Words) -> Labels:
-        """What the learner receives.
-
-        Args:
-            labels: Shape (..., s): true labels of the s members, by member.
-            words: Shape (..., s, 4): the members' words.
-
-        Returns:
-            Shape (..., s): the reported label, by reporting member.
-        """
-        ...

@@ -22,7 +22,6 @@ from p2p_labeldp.network.metrics import CONTENT_TYPE, Metrics
 
 SHUTDOWN_SECONDS = 0.2  # for answers under way; who keeps a connection open is hung up on
 KEEPALIVE_SECONDS = 15.0
-PLAIN = "text/plain; charset=utf-8"
 
 
 class Operator:
