@@ -13,7 +13,7 @@ from p2p_labeldp import clustering, config, experiment
 from p2p_labeldp.accounting import shuffle
 from p2p_labeldp.accounting.planning import holding_minimum, plan_roster, roster_epsilon
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.experiment import prepare, run
+from p2p_labeldp.experiment import playing, prepare, preparing, run
 from p2p_labeldp.facts import Accepted, Asked, Ended, Joined, Outcome, Reason, transcript
 from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 from p2p_labeldp.network import virtual
@@ -254,7 +254,7 @@ def fake_launcher(drop=()):
 
 
 def test_the_launchers_facts_are_passed_on_as_they_arrive(monkeypatch):
-    monkeypatch.setattr(experiment, "_launcher", fake_launcher)
+    monkeypatch.setattr(playing, "_launcher", fake_launcher)
     watched = Watched()
     done = run(small("network.peers_per_process=7"), engine="processes", seed=2, progress=watched)
     assert watched.told[0] == (60, len(done.result.clusters), "processes")
@@ -266,7 +266,7 @@ def test_the_launchers_facts_are_passed_on_as_they_arrive(monkeypatch):
 
 
 def test_a_peer_of_which_no_end_is_known_has_failed(monkeypatch):
-    monkeypatch.setattr(experiment, "_launcher", lambda: fake_launcher(drop={4, 7}))
+    monkeypatch.setattr(playing, "_launcher", lambda: fake_launcher(drop={4, 7}))
     assert run(small(), engine="processes", seed=2).result.outcomes == {"reported": 58, "failed": 2}
 
 
@@ -274,7 +274,7 @@ def test_an_interrupt_passes_through(monkeypatch):
     def play(study, *, on_fact):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiment, "_launcher", lambda: SimpleNamespace(play=play))
+    monkeypatch.setattr(playing, "_launcher", lambda: SimpleNamespace(play=play))
     with pytest.raises(KeyboardInterrupt):
         run(small(), engine="processes", seed=0)
 
@@ -295,7 +295,7 @@ def test_an_interrupt_passes_through(monkeypatch):
     ],
 )
 def test_an_impossible_experiment_is_refused_before_anything_starts(monkeypatch, engine, overrides, line):
-    monkeypatch.setattr(experiment, "_launcher", lambda: pytest.fail("the launcher was asked"))
+    monkeypatch.setattr(playing, "_launcher", lambda: pytest.fail("the launcher was asked"))
     monkeypatch.setattr(virtual, "play", lambda _study: pytest.fail("a round was played"))
     with pytest.raises(ConfigurationError) as caught:
         run(small(*overrides), engine=engine, seed=0)
@@ -317,7 +317,7 @@ def test_peers_keep_the_limits_of_the_configuration():
 
 @pytest.mark.parametrize("engine", ["processes", "virtual"])
 def test_a_permutation_is_refused_where_peers_talk(monkeypatch, engine):
-    monkeypatch.setattr(experiment, "_launcher", lambda: pytest.fail("the launcher was asked"))
+    monkeypatch.setattr(playing, "_launcher", lambda: pytest.fail("the launcher was asked"))
     with pytest.raises(ConfigurationError) as caught:
         run(small("exchange.kind=permute"), engine=engine, seed=0)
     assert str(caught.value) == (
@@ -345,7 +345,7 @@ def test_an_unknown_engine_or_seed_is_refused(engine, seed):
 
 
 def test_a_cluster_larger_than_a_peers_tables_is_refused_by_real_peers_only(monkeypatch):
-    monkeypatch.setattr(experiment, "MAX_CLUSTER_SIZE", 20)
+    monkeypatch.setattr(preparing, "MAX_CLUSTER_SIZE", 20)
     for engine in ("processes", "virtual"):
         with pytest.raises(ConfigurationError, match=r"^clusters.count: 6 gives a cluster of \d\d peers"):
             prepare(small(), engine=engine, seed=0)

@@ -11,6 +11,7 @@ import p2p_labeldp
 from p2p_labeldp import experiment
 from p2p_labeldp.cli import main
 from p2p_labeldp.errors import PeerUnreachable
+from p2p_labeldp.experiment import playing
 
 QUICK = ["--engine", "population", "--set", "data.peers=60", "--set", "clusters.count=3", "--quiet"]
 ROOT = str(Path(p2p_labeldp.__file__).parents[1])
@@ -41,8 +42,8 @@ def python(*arguments, cwd=None):
 
 @pytest.fixture
 def nothing_starts(monkeypatch):
-    monkeypatch.setattr(experiment, "_peers", lambda *_: pytest.fail("a round was started"))
-    monkeypatch.setattr(experiment, "_population", lambda *_: pytest.fail("a round was started"))
+    monkeypatch.setattr(playing, "_peers", lambda *_: pytest.fail("a round was started"))
+    monkeypatch.setattr(playing, "_population", lambda *_: pytest.fail("a round was started"))
 
 
 @pytest.mark.usefixtures("nothing_starts")
@@ -105,7 +106,7 @@ def test_an_interrupt_is_one_line_and_status_130_and_leaves_no_directory(capsys,
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiment, "_population", interrupted)
+    monkeypatch.setattr(playing, "_population", interrupted)
     assert complaint(capsys, "run", *QUICK, "--out", str(tmp_path / "run"), status=130) == "interrupted"
     assert not (tmp_path / "run").exists()
 
@@ -115,12 +116,12 @@ def test_a_failure_that_is_not_the_users_is_one_line_and_status_1(capsys, monkey
     def failing(*_):
         raise error
 
-    monkeypatch.setattr(experiment, "_population", failing)
+    monkeypatch.setattr(playing, "_population", failing)
     assert complaint(capsys, "run", *QUICK, status=1) == " ".join(str(error).split())
 
 
 def test_a_defect_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(experiment, "_population", lambda *_: 1 / 0)
+    monkeypatch.setattr(playing, "_population", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["run", *QUICK])
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from p2p_labeldp import experiment
 from p2p_labeldp.cli.app import main
 
 CLASSES = "malignant,benign"
@@ -142,8 +141,8 @@ def test_a_manifest_that_the_learner_cannot_serve_is_refused_and_its_key_kept(
     assert main(["keygen", str(directory / "other.key")]) == 0
     options = {"--key": key, "--manifest": file, "--listen": f"127.0.0.1:{free_ports(1)[0]}"}
     if "later" in change:
-        now = experiment.time.time
-        monkeypatch.setattr(experiment.time, "time", lambda: now() + change["later"])
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() + change["later"])
     if "round-key" in change:
         Path(f"{file}.round-key").write_text(change["round-key"])
     kept = Path(f"{file}.round-key").read_bytes()

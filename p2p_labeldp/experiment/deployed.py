@@ -1,0 +1,133 @@
+"""The learner of a deployment: one round with peers that are somewhere else, and the model of what they report."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from p2p_labeldp import promise
+from p2p_labeldp.config import Config, config_hash
+from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.experiment import learning, playing, preparing
+from p2p_labeldp.experiment.running import Run, versions
+from p2p_labeldp.facts import Accepted, Fact, Outcome, Traffic
+from p2p_labeldp.network.stopping import Stopping
+from p2p_labeldp.network.store import Store
+from p2p_labeldp.network.transport import format_address
+from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.randomness import Secret
+from p2p_labeldp.results import Accuracy, Result
+
+if TYPE_CHECKING:
+    from p2p_labeldp.network.learner_process import Proposal
+    from p2p_labeldp.network.tls import Tls
+
+
+def learn_from_peers(
+    config: Config,
+    *,
+    coins: Secret,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    stopping: Stopping,
+    store: Store | None = None,
+    proposal: Proposal | None = None,
+    operator: tuple[str, int] | None = None,
+    on_fact: Callable[[Fact], None] | None = None,
+    bind: str | None = None,
+    tls: Tls | None = None,
+) -> Run:
+    """Opens one round as the learner of a deployment, waits for its end, and trains on what was reported.
+
+    Args:
+        config: Terms of the round; the clustering is fitted to the public features of its data set, whose labels only
+            measure the model.
+        coins: The learner's.
+        host: Where to listen.
+        port: Where to listen.
+        say: Is told how far it is, a line at a time.
+        stopping: Ends the round early.
+        store: Where the learner keeps its round; a round it died in is taken up. The caller has it forget the round
+            when the result is in safe hands.
+        proposal: The round, if it was signed beforehand: by this learner, with these terms; its deadlines count from
+            then. Otherwise one is signed that opens now.
+        operator: Where to answer the operator; nowhere if not given.
+        on_fact: Is told what happens, instead of ``say``.
+        bind: Address to listen on, where it is not ``host``, by which peers know it.
+        tls: Serves and calls by TLS, if given.
+
+    Raises:
+        ConfigurationError: Something is impossible; no round was opened.
+    """
+    from p2p_labeldp.network import learner_process  # takes half a second
+
+    began = time.monotonic()
+    prepared = preparing.prepare(config, engine="processes", seed=preparing.PUBLIC_SEED)
+    terms = msgspec.structs.replace(prepared.study.terms, study=False)
+    keys = Keys(coins.identity())
+    opened_at: float | None = None
+    if proposal is not None and not learner_process.in_a_round(store):
+        opened_at = learner_process.check_proposal(proposal, terms=terms, keys=keys).opened  # before it listens
+    heard: list[Fact] = []
+
+    def hear(fact: Fact) -> None:
+        heard.append(fact)
+        if on_fact is not None:
+            on_fact(fact)
+        elif isinstance(fact, Accepted):
+            say(f"{fact.at:6.1f} s  accepted a report for cluster {fact.cluster}")
+
+    def announce(address: Address) -> None:
+        left = terms.deadlines.join - (0.0 if opened_at is None else time.time() - opened_at)
+        say(f"the learner is {format_address(address)}; peers can join for {left:.0f} s")
+        say(f"classes: {','.join(terms.classes)}")
+
+    collected = asyncio.run(
+        learner_process.serve_until_told(
+            terms,
+            stopping=stopping,
+            keys=keys,
+            host=host,
+            port=port,
+            sink=hear,
+            announce=announce,
+            store=store,
+            proposal=proposal,
+            operator=operator,
+            bind=bind,
+            tls=tls,
+        )
+    )
+    noisy = playing.noisy_of(prepared, collected)
+    members = sum(roster.size for roster in collected.rosters)
+    counts = {Outcome.REPORTED.value: len(noisy.labels), Outcome.UNREACHABLE.value: members - len(noisy.labels)}
+    traffic = [fact for fact in heard if isinstance(fact, Traffic)]
+    model = learning.fit(prepared, noisy)
+    clusters = promise.of_clusters(collected.rosters, config, len(prepared.split.label_space))
+    result = Result(
+        peers=members,
+        outcomes={name: count for name, count in counts.items() if count},
+        clusters=clusters,
+        views=promise.of_views(collected.rosters, clusters, config, len(prepared.split.label_space)),
+        accuracy=Accuracy(
+            private=None if model is None else learning.measured(prepared, model),
+            non_private=None,
+            majority=None,
+            held_out=len(prepared.split.test_labels),
+        ),
+        seconds={"total": time.monotonic() - began},
+        messages=sum(fact.messages for fact in traffic),
+        bytes=sum(fact.bytes for fact in traffic),
+        config_hash=config_hash(config),
+        seed=None,
+        versions=versions(),
+        complete=collected.complete,
+        unverified=not prepared.split.verified,
+        reports=None,
+    )
+    return Run(result=result, facts=heard, noisy=noisy, config=config)
