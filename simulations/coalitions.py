@@ -27,17 +27,15 @@ About two minutes on one core, --quick about ten seconds.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 import p2p_labeldp
+from frame import Study
 from p2p_labeldp import population
 from p2p_labeldp.accounting import coalition
 from p2p_labeldp.accounting.coalition import Coalition
@@ -165,68 +163,57 @@ def cell(size: int, flip: float, mates: int, seen: Sequence[Seen]) -> Cell:
     )
 
 
-def draw(table: Sequence[Cell], path: Path) -> None:
+def draw(table: Sequence[Cell], study: Study) -> None:
     """A panel for each size and flip, by the number of mates."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "coalitions"  # the same table gives the same file
     sizes = sorted({cell.cluster_size for cell in table})
-    figure, axes = plt.subplots(
-        len(FLIPS), len(sizes), figsize=(9, 5.6), layout="constrained", sharex=True, sharey="row", squeeze=False
-    )
-    for row, flip in enumerate(FLIPS):
-        for column, size in enumerate(sizes):
-            axis = axes[row][column]
-            chosen = [cell for cell in table if (cell.cluster_size, cell.flip_probability) == (size, flip)]
-            x = np.arange(len(chosen))
-            axis.axhline(chosen[0].local_epsilon, color="0.35", linestyle="--", label="local: everyone")
-            axis.plot(
-                x, [cell.epsilon_with_logs for cell in chosen], "v-", color="tab:red",
-                label=r"$\varepsilon$ at $1/s^2$, with query logs",
-            )  # fmt: skip
-            axis.plot(
-                x, [cell.epsilon_without_logs for cell in chosen], "x:", color="black",
-                label=r"$\varepsilon$ at $1/s^2$, without",
-            )  # fmt: skip
-            axis.plot(  # without a mate nobody is told anything
-                x[1:], [cell.epsilon_lower for cell in chosen[1:]], "^", color="tab:red", mfc="white",
-                label=r"measured at $1/s^2$",
-            )  # fmt: skip
-            axis.plot(
-                x, [cell.epsilon_at_meaningful_delta for cell in chosen], "o-", color="tab:blue", ms=4,
-                label=r"$\varepsilon$ at $p(1-f) + 1/s^2$, with query logs",
-            )  # fmt: skip
-            axis.plot(
-                x, [cell.epsilon_without_logs_at_meaningful_delta for cell in chosen], "x:", color="tab:blue", ms=4,
-                label=r"$\varepsilon$ at $p(1-f) + 1/s^2$, without",
-            )  # fmt: skip
-            axis.set(title=f"s = {size}, f = {flip:g}", ylim=(0, None))
-            axis.set_xticks(x, [str(cell.colluders) for cell in chosen])
-            axis.grid(alpha=0.25)
-            if column == 0:
-                axis.set_ylabel(r"$\varepsilon$ of one label")
-            if row == len(FLIPS) - 1:
-                axis.set_xlabel("mates with the learner")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    figure.savefig(path.with_suffix(".png"), dpi=150)
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
-    plt.close(figure)
+    with study.figure(len(FLIPS), len(sizes), size=(9, 5.6), sharex=True, sharey="row", squeeze=False) as (
+        figure,
+        axes,
+    ):
+        for row, flip in enumerate(FLIPS):
+            for column, size in enumerate(sizes):
+                axis = axes[row][column]
+                chosen = [cell for cell in table if (cell.cluster_size, cell.flip_probability) == (size, flip)]
+                x = np.arange(len(chosen))
+                axis.axhline(chosen[0].local_epsilon, color="0.35", linestyle="--", label="local: everyone")
+                axis.plot(
+                    x, [cell.epsilon_with_logs for cell in chosen], "v-", color="tab:red",
+                    label=r"$\varepsilon$ at $1/s^2$, with query logs",
+                )  # fmt: skip
+                axis.plot(
+                    x, [cell.epsilon_without_logs for cell in chosen], "x:", color="black",
+                    label=r"$\varepsilon$ at $1/s^2$, without",
+                )  # fmt: skip
+                axis.plot(  # without a mate nobody is told anything
+                    x[1:], [cell.epsilon_lower for cell in chosen[1:]], "^", color="tab:red", mfc="white",
+                    label=r"measured at $1/s^2$",
+                )  # fmt: skip
+                axis.plot(
+                    x, [cell.epsilon_at_meaningful_delta for cell in chosen], "o-", color="tab:blue", ms=4,
+                    label=r"$\varepsilon$ at $p(1-f) + 1/s^2$, with query logs",
+                )  # fmt: skip
+                axis.plot(
+                    x, [cell.epsilon_without_logs_at_meaningful_delta for cell in chosen], "x:", color="tab:blue", ms=4,
+                    label=r"$\varepsilon$ at $p(1-f) + 1/s^2$, without",
+                )  # fmt: skip
+                axis.set(title=f"s = {size}, f = {flip:g}", ylim=(0, None))
+                axis.set_xticks(x, [str(cell.colluders) for cell in chosen])
+                axis.grid(alpha=0.25)
+                if column == 0:
+                    axis.set_ylabel(r"$\varepsilon$ of one label")
+                if row == len(FLIPS) - 1:
+                    axis.set_xlabel("mates with the learner")
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 
 
 def main() -> int:
     """Runs all cells, writes the table and the figure, says what held."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS:,} rounds")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    given = parser.parse_args()
+    study = Study.from_command_line(__file__, __doc__, quick=f"{QUICK_ROUNDS:,} rounds")
     table: list[Cell] = []
     for size in SIZES:
         for flip in FLIPS:
-            for found in cells(size, flip, QUICK_ROUNDS if given.quick else ROUNDS[size], len(table)):
+            for found in cells(size, flip, QUICK_ROUNDS if study.quick else ROUNDS[size], len(table)):
                 table.append(found)
                 print(
                     f"s {size:<5d} f {flip:<5g} t {found.colluders:<3d}{found.epsilon_lower:8.4f} <= "
@@ -236,24 +223,23 @@ def main() -> int:
                     f"{found.epsilon_without_logs_at_meaningful_delta:7.4f}  {found.method}",
                     flush=True,
                 )
-    given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / ("coalitions_quick" if given.quick else "coalitions")
-    with path.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(asdict(table[0])), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(cell) for cell in table)
-    draw(table, path)
-    wrong = [cell for cell in table if not cell.as_claimed]
-    print(f"{len(table) - len(wrong)} of {len(table)} cells as claimed")
+    study.write_table(asdict(cell) for cell in table)
+    draw(table, study)
+    failures = [
+        f"s {cell.cluster_size} f {cell.flip_probability:g} t {cell.colluders}: not as claimed"
+        for cell in table
+        if not cell.as_claimed
+    ]
     by_key = {(cell.cluster_size, cell.flip_probability, cell.colluders): cell for cell in table}
-    modest = all(
-        by_key[size, flip, 1].epsilon_at_meaningful_delta <= by_key[size, flip, 0].epsilon_with_logs
+    failures += [
+        f"s {size} f {flip:g}: one mate, at its own delta, has more than the learner alone"
         for size in SIZES
         for flip in FLIPS
-    )
-    seen = by_key[1000, 0.01, 1].epsilon_lower > by_key[1000, 0.01, 0].epsilon_with_logs or given.quick
-    print(f"one mate, at its own delta, has no more than the learner alone: {modest}; the coalition was seen: {seen}")
-    return 0 if modest and seen and not wrong else 1
+        if by_key[size, flip, 1].epsilon_at_meaningful_delta > by_key[size, flip, 0].epsilon_with_logs
+    ]
+    if by_key[1000, 0.01, 1].epsilon_lower <= by_key[1000, 0.01, 0].epsilon_with_logs and not study.quick:
+        failures.append("the coalition was not seen: what is measured is within the learner's own epsilon")
+    return study.verdict(failures, held=f"{len(table)} cells as claimed")
 
 
 if __name__ == "__main__":

@@ -32,13 +32,10 @@ About half a minute on one core, --quick a few seconds.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +43,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 import p2p_labeldp
+from frame import Study
 from p2p_labeldp import randomness
 from p2p_labeldp.mechanisms.cap import log_beta_half
 from p2p_labeldp.mechanisms.privunit import PrivUnit2
@@ -359,23 +357,12 @@ def failures(cells: list[Cell]) -> Iterator[str]:
         yield f"ScalarDP's variance is {variance:.6g}, expected 4.2602e-4"
 
 
-def write_table(cells: list[Cell], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(asdict(cells[0])), lineterminator="\n")
-        writer.writeheader()
-        for cell in cells:
-            row = asdict(cell)
-            writer.writerow({k: f"{v:.10g}" if isinstance(v, float) else v for k, v in row.items()})
+def plain(cell: Cell) -> dict[str, object]:
+    """A row of the table, to ten digits."""
+    return {k: f"{v:.10g}" if isinstance(v, float) else v for k, v in asdict(cell).items()}
 
 
-def draw_figure(cells: list[Cell], stem: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "mechanism_error"
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(2, 3, figsize=(17, 9.5), layout="constrained")
+def draw(cells: list[Cell], study: Study) -> None:
     panels = (
         (UNIT, DIRECTION, "Unit vectors", "error × ε / d"),
         (CUBE, CORNER, "Corners of the cube", "error × ε / d²"),
@@ -387,55 +374,46 @@ def draw_figure(cells: list[Cell], stem: Path) -> None:
     limits = {(UNIT, "ratio"): (0.98, 1.5), (UPDATE, "ratio"): (0.95, 7.5)}
     styles = ["o-", "s--", "^-.", "v-", "D--", "<-.", ">:", "x-"]
     best = {c.epsilon: c.constant for c in cells if c.mechanism == "PrivUnit2 (exact)"}
-    for axis, (family, at, title, label) in zip(axes.flat, panels, strict=True):
-        here = [c for c in cells if c.family == family]
-        limit = limits.get((family, label))
-        for i, name in enumerate(dict.fromkeys(c.mechanism for c in here)):
-            points = [(c.epsilon, c.constant) for c in here if c.mechanism == name and c.at == at]
+    with study.figure(2, 3, size=(17, 9.5)) as (_, axes):
+        for axis, (family, at, title, label) in zip(axes.flat, panels, strict=True):
+            here = [c for c in cells if c.family == family]
+            limit = limits.get((family, label))
+            for i, name in enumerate(dict.fromkeys(c.mechanism for c in here)):
+                points = [(c.epsilon, c.constant) for c in here if c.mechanism == name and c.at == at]
+                if limit:
+                    points = [(epsilon, constant / best[epsilon]) for epsilon, constant in points]
+                    if all(ratio > limit[1] for _, ratio in points):
+                        continue
+                axis.loglog(*zip(*points, strict=True), styles[i], color=f"C{i}", label=name, markersize=5)
+                small = [(c.epsilon, c.constant) for c in here if c.mechanism == name and c.at == SMALL]
+                if small:
+                    axis.loglog(*zip(*small, strict=True), ":", color=f"C{i}")
+            axis.set(title=title, xlabel="ε", ylabel=label)
+            axis.set_xticks(LEVELS, [f"{x:g}" for x in LEVELS])
+            axis.minorticks_off()
+            axis.grid(alpha=0.3)
             if limit:
-                points = [(epsilon, constant / best[epsilon]) for epsilon, constant in points]
-                if all(ratio > limit[1] for _, ratio in points):
-                    continue
-            axis.loglog(*zip(*points, strict=True), styles[i], color=f"C{i}", label=name, markersize=5)
-            small = [(c.epsilon, c.constant) for c in here if c.mechanism == name and c.at == SMALL]
-            if small:
-                axis.loglog(*zip(*small, strict=True), ":", color=f"C{i}")
-        axis.set(title=title, xlabel="ε", ylabel=label)
-        axis.set_xticks(LEVELS, [f"{x:g}" for x in LEVELS])
-        axis.minorticks_off()
-        axis.grid(alpha=0.3)
-        if limit:
-            axis.set(yscale="linear", ylim=limit)
-        elif family != MAGNITUDE:
-            axis.set_ylim(top=30 * axis.get_ylim()[1])  # room for the names
-        axis.legend(fontsize=8, ncols=2 if len(axis.lines) > 5 and not limit else 1)
-    axes[0, 2].set_ylim(bottom=1e-14)
-    figure.savefig(stem.with_suffix(".png"), dpi=120, metadata={"Software": None})
-    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-    plt.close(figure)
+                axis.set(yscale="linear", ylim=limit)
+            elif family != MAGNITUDE:
+                axis.set_ylim(top=30 * axis.get_ylim()[1])  # room for the names
+            axis.legend(fontsize=8, ncols=2 if len(axis.lines) > 5 and not limit else 1)
+        axes[0, 2].set_ylim(bottom=1e-14)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path("simulations/results"))
-    given = parser.parse_args()
-    scale = QUICK if given.quick else FULL
+    study = Study.from_command_line(__file__, __doc__, quick="fewer levels, dimensions and samples")
+    scale = QUICK if study.quick else FULL
     rng = randomness.numpy_generator(SEED, randomness.Stream.DATA)
     cells = [*directions(scale, rng), *magnitudes(scale, rng)]
-    stem = given.out / ("mechanism_error_quick" if given.quick else "mechanism_error")
-    given.out.mkdir(parents=True, exist_ok=True)
-    write_table(cells, stem.with_suffix(".csv"))
-    draw_figure(cells, stem)
+    study.write_table(plain(cell) for cell in cells)
+    draw(cells, study)
     for cell in cells:
         if cell.at != "0.3 r_max":
             print(
                 f"{cell.family:<12} {cell.mechanism:<22} eps {cell.epsilon:<5g} {cell.at:<18}"
                 f" constant {cell.constant:<10.5g} z {cell.z_score:6.2f}"
             )
-    broken = list(failures(cells))
-    print("\n".join(broken) if broken else f"all claims hold in {len(cells)} cells")
-    return 1 if broken else 0
+    return study.verdict(failures(cells), held=f"all claims hold in {len(cells)} cells")
 
 
 if __name__ == "__main__":

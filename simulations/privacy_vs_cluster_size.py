@@ -26,12 +26,11 @@ cell is not as claimed. About five minutes on one core, --quick ten seconds.
 
 from __future__ import annotations
 
-import argparse
-import csv
+import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from frame import Study
 from p2p_labeldp import config
 from p2p_labeldp.measuring import Question, Row, measure
 from p2p_labeldp.measuring.row import plain
@@ -68,75 +67,59 @@ def as_claimed(row: Row) -> bool:
     return ordered and row.verdict == "pass" and abs(row.epsilon - expected) <= 5e-4
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[Row], study: Study) -> None:
     """A panel a flip: the band [measured, exact], shuffle, local, and the paper's order of magnitude."""
-    import math
-
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    matplotlib.rcParams["svg.hashsalt"] = "privacy_vs_cluster_size"  # the same table gives the same file
-    figure, axes = plt.subplots(1, len(FLIPS), figsize=(10, 3.9), layout="constrained")
-    for axis, flip in zip(axes, FLIPS, strict=True):
-        chosen = [row for row in rows if row.flip_probability == flip]
-        sizes = [row.cluster_size for row in chosen]
-        low = [row.epsilon_lower for row in chosen]
-        stated = [row for row in chosen if math.isfinite(row.paper_epsilon)]
-        axis.plot(sizes, [row.local_epsilon for row in chosen], "--", color="0.35", label=r"local, $\ln((1-f)/f)$")
-        axis.plot(
-            sizes, [row.shuffle_epsilon for row in chosen], "s-", color="tab:orange", ms=4, label="shuffler, exact"
-        )
-        axis.fill_between(sizes, low, [row.epsilon for row in chosen], color="tab:blue", alpha=0.2, linewidth=0)
-        axis.plot(sizes, [row.epsilon for row in chosen], "v-", color="tab:blue", ms=5, label="resampling, exact")
-        axis.plot(sizes, low, "^-", color="tab:blue", ms=5, mfc="white", label="resampling, measured")
-        axis.plot(
-            [row.cluster_size for row in stated],
-            [row.paper_epsilon for row in stated],
-            ":",
-            color="tab:red",
-            label=r"$(f s)^{-1/2}$, no guarantee",
-        )
-        axis.set(xscale="log", title=f"f = {flip:g}", xlabel="cluster size s", ylim=(0, None))
-        axis.grid(alpha=0.25)
-    axes[0].set_ylabel(r"$\varepsilon$ of one label at $\delta = 1/s^2$")
-    handles, labels = axes[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    figure.savefig(path.with_suffix(".png"), dpi=150)
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
-    plt.close(figure)
+    with study.figure(1, len(FLIPS), size=(10, 3.9)) as (figure, axes):
+        for axis, flip in zip(axes, FLIPS, strict=True):
+            chosen = [row for row in rows if row.flip_probability == flip]
+            sizes = [row.cluster_size for row in chosen]
+            low = [row.epsilon_lower for row in chosen]
+            stated = [row for row in chosen if math.isfinite(row.paper_epsilon)]
+            axis.plot(sizes, [row.local_epsilon for row in chosen], "--", color="0.35", label=r"local, $\ln((1-f)/f)$")
+            axis.plot(
+                sizes, [row.shuffle_epsilon for row in chosen], "s-", color="tab:orange", ms=4, label="shuffler, exact"
+            )
+            axis.fill_between(sizes, low, [row.epsilon for row in chosen], color="tab:blue", alpha=0.2, linewidth=0)
+            axis.plot(sizes, [row.epsilon for row in chosen], "v-", color="tab:blue", ms=5, label="resampling, exact")
+            axis.plot(sizes, low, "^-", color="tab:blue", ms=5, mfc="white", label="resampling, measured")
+            axis.plot(
+                [row.cluster_size for row in stated],
+                [row.paper_epsilon for row in stated],
+                ":",
+                color="tab:red",
+                label=r"$(f s)^{-1/2}$, no guarantee",
+            )
+            axis.set(xscale="log", title=f"f = {flip:g}", xlabel="cluster size s", ylim=(0, None))
+            axis.grid(alpha=0.25)
+        axes[0].set_ylabel(r"$\varepsilon$ of one label at $\delta = 1/s^2$")
+        handles, labels = axes[-1].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
 
 
 def main() -> int:
     """Runs all cells, writes the table and the figure, says what held."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer trials, sizes up to 1,000")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    given = parser.parse_args()
-    sizes = tuple(size for size in SIZES if size <= 1000) if given.quick else SIZES
+    study = Study.from_command_line(__file__, __doc__, quick="fewer trials, sizes up to 1,000")
+    sizes = tuple(size for size in SIZES if size <= 1000) if study.quick else SIZES
     rows = []
     for flip in FLIPS:
         for size in sizes:
-            row = cell(size, flip, QUICK_LABELS if given.quick else LABELS)
+            row = cell(size, flip, QUICK_LABELS if study.quick else LABELS)
             rows.append(row)
             print(
                 f"f {flip:<5g} s {size:<6d}{row.epsilon_lower:8.4f} <= {row.epsilon:7.4f} <= {row.shuffle_epsilon:7.4f}"
                 f" <= {row.local_epsilon:7.4f}  trials {row.trials:>9,}  conformance {row.verdict}",
                 flush=True,
             )
-    given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / ("privacy_vs_cluster_size_quick" if given.quick else "privacy_vs_cluster_size")
-    table = [{name: value for name, value in plain(row).items() if name not in DROPPED} for row in rows]
-    with path.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
-    draw(rows, path)
-    wrong = [row for row in rows if not as_claimed(row)]
+    study.write_table({name: value for name, value in plain(row).items() if name not in DROPPED} for row in rows)
+    draw(rows, study)
     half = sum(row.epsilon_lower >= row.epsilon / 2 for row in rows)
-    print(f"{len(rows) - len(wrong)} of {len(rows)} cells as claimed; measured reaches half of exact in {half}")
-    return 1 if wrong or (half < 10 and not given.quick) else 0
+    print(f"measured reaches half of exact in {half} of {len(rows)} cells")
+    failures = [
+        f"f {row.flip_probability:g} s {row.cluster_size}: not as claimed" for row in rows if not as_claimed(row)
+    ]
+    if half < 10 and not study.quick:
+        failures.append(f"measured reaches half of exact in {half} cells, 10 are claimed")
+    return study.verdict(failures, held=f"{len(rows)} cells as claimed")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""The frame of the studies: what is written is what is read, and a failing claim is exit code 1."""
+
+import sys
+
+import pytest
+
+from frame import RESULTS, Study, read_table
+
+
+def study(tmp_path, *, quick: bool = False) -> Study:
+    return Study(name="tiny", quick=quick, out=tmp_path / "new")
+
+
+def test_the_table_comes_back_with_its_header(tmp_path):
+    study(tmp_path).write_table(({"n": n, "name": "a, b"} for n in (1, 2)), header=["l2 = 1e-3", "two"])
+    header, rows = read_table(tmp_path / "new" / "tiny.csv")
+    assert header == ["l2 = 1e-3", "two"]
+    assert rows == [{"n": "1", "name": "a, b"}, {"n": "2", "name": "a, b"}]
+
+
+def test_a_quick_run_does_not_write_over_the_full_one(tmp_path):
+    study(tmp_path, quick=True).write_table([{"n": 1}])
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["tiny_quick.csv"]
+
+
+def test_the_same_drawing_gives_the_same_bytes(tmp_path):
+    written = []
+    for _ in range(2):
+        with study(tmp_path).figure(size=(2, 2)) as (_, axis):
+            axis.plot([1, 2])
+        written.append([(tmp_path / "new" / f"tiny.{ending}").read_bytes() for ending in ("png", "svg")])
+    assert written[0] == written[1]
+
+
+def test_a_failing_claim_is_exit_code_1(tmp_path, capsys):
+    assert study(tmp_path).verdict([], held="all hold") == 0
+    assert study(tmp_path).verdict(["n = 3"], held="all hold") == 1
+    assert capsys.readouterr().out == "all hold\nFAILS: n = 3\n"
+
+
+def test_the_command_line_chooses_folder_and_length(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tiny.py"])
+    assert Study.from_command_line("/x/tiny.py", None, quick="less").stem == RESULTS / "tiny"
+    monkeypatch.setattr(sys, "argv", ["tiny.py", "--quick", "--out", str(tmp_path)])
+    assert Study.from_command_line("/x/tiny.py", None, quick="less").stem == tmp_path / "tiny_quick"
+
+
+def test_help_is_the_docstring(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tiny.py", "--help"])
+    with pytest.raises(SystemExit):
+        Study.from_command_line("/x/tiny.py", "Claim: one.", quick="less")
+    assert "Claim: one." in capsys.readouterr().out
