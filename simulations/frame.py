@@ -15,11 +15,13 @@ import argparse
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 RESULTS = Path(__file__).parent / "results"
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +107,10 @@ def read_table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     lines = path.read_text().splitlines()
     above = [line for line in lines if line.startswith("#")]
     return [line.removeprefix("# ") for line in above], list(csv.DictReader(lines[len(above) :]))
+
+
+def read_rows(path: Path, kind: type[Row]) -> list[Row]:
+    """The rows of a table as values of the frozen dataclass they were written from: str, int and float fields."""
+    read = {"str": str, "int": int, "float": float}
+    types = {field.name: read[str(field.type)] for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+    return [kind(**{name: types[name](value) for name, value in row.items()}) for row in read_table(path)[1]]

@@ -1,10 +1,14 @@
 """The frame of the studies: what is written is what is read, and a failing claim is exit code 1."""
 
+from __future__ import annotations
+
+import math
 import sys
+from dataclasses import asdict, dataclass
 
 import pytest
 
-from frame import RESULTS, Study, read_table
+from frame import RESULTS, Study, read_rows, read_table
 
 
 def study(tmp_path, *, quick: bool = False) -> Study:
@@ -50,3 +54,16 @@ def test_help_is_the_docstring(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         Study.from_command_line("/x/tiny.py", "Claim: one.", quick="less")
     assert "Claim: one." in capsys.readouterr().out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    name: str
+    n: int
+    x: float
+
+
+def test_rows_come_back_as_the_values_they_were(tmp_path):
+    rows = [Row(name="a", n=3, x=0.1 + 0.2), Row(name="", n=-1, x=math.inf)]
+    study(tmp_path).write_table(map(asdict, rows), header=["of what"])
+    assert read_rows(tmp_path / "new" / "tiny.csv", Row) == rows
