@@ -19,7 +19,7 @@ From the bottom up; a module imports only from those before it:
 - ``promise``, ``central``, ``suggestion``: what a round guarantees each cluster, and who learns what; mechanisms in one
   place, played and accounted for; clusters for somebody's table
 - ``experiment``, ``reports``: from a configuration to a result; results and facts made readable
-- ``measuring``: privacy and accuracy against cluster size
+- ``measuring``, ``comparing``: privacy and accuracy against cluster size; mechanisms side by side on one table
 - ``studies``: ``simulate``, ``account``, ``plan`` and ``measure`` for five lines of Python
 - ``cli``: the commands
 

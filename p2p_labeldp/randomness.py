@@ -13,7 +13,8 @@ in bulk for all peers:
     DATA                  ordinal 0: train/test split; 1: clustering; 2: learning    yes
     TOPOLOGY              ordinal 0: the graph of first contacts                     no
     ATTACK                ordinal 0: truths and releases an attacker is tried on     no
-    CURATOR               ordinal 0: seeds what one place does to all labels         no
+    CURATOR               ordinal 0: seeds what one place does to all labels; 1:     no
+                          the noise of a model that one place trains
 
 A fifth word of a peer would be its neighbour's first, so asking for it raises.
 

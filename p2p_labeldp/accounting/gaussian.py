@@ -58,3 +58,20 @@ def least_epsilon(profile: Callable[[float], float], delta_: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if profile(middle) <= delta_ else (middle, high)
     return high
+
+
+def largest_mu(epsilon_: float, delta_: float) -> float:
+    """The largest mu, rounded down, whose delta at ``epsilon_`` is within ``delta_``, which is above 0 and below 1.
+
+    Many adaptive Gaussian releases are one: their mu is the root of the sum of the squares (Dong, Roth and Su, arXiv
+    1905.02383, corollary 3.3).
+    """
+    if check_delta(delta_) == 0:
+        raise ConfigurationError("0 given; a number above 0 and below 1 is needed", field="delta")
+    low, high = 0.0, 1.0
+    while float(delta(high, epsilon_)) <= delta_:
+        low, high = high, 2 * high
+    while high - low > TOLERANCE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(delta(middle, epsilon_)) <= delta_ else (low, middle)
+    return low

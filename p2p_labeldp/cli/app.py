@@ -21,6 +21,7 @@ import p2p_labeldp
 from p2p_labeldp.cli import (
     account,
     audit,
+    compare,
     configs,
     data,
     deploy,
@@ -62,6 +63,7 @@ app.command("run", help=run.HELP)(run.command)
 app.command("view", help=view.HELP)(view.command)
 app.command("report", help=report.HELP)(report.command)
 app.command("measure", help=measure.HELP)(measure.command)
+app.command("compare", help=compare.HELP)(compare.command)
 app.command("configs", help=configs.HELP)(configs.command)
 app.add_typer(data.app)
 app.add_typer(account.app)

@@ -73,6 +73,7 @@ def prepare(
     seed: int | None,
     table: OwnTable | None = None,
     data_directory: str | None = None,
+    public_seed: int = PUBLIC_SEED,
 ) -> Prepared:
     """Everything before the round. Starts no process and keeps nothing.
 
@@ -83,13 +84,14 @@ def prepare(
         table: Own data, in place of what the configuration names.
         data_directory: Where the files of image sets are; by default as ``datasets.files`` says. No part of the
             configuration: results from different places are one result.
+        public_seed: Of what is done with features alone, where there is no ``seed``.
 
     Raises:
         ConfigurationError: Something in it is impossible.
     """
     began = time.monotonic()
     possible.check_engine(engine)
-    public_seed = PUBLIC_SEED if seed is None else randomness.check_seed(seed)
+    public_seed = randomness.check_seed(public_seed if seed is None else seed)
     possible.supported(config, engine)
     own = own_table(config) if table is None else table
     possible.shareable(config, own, seed)

@@ -7,7 +7,7 @@ Everything is drawn on a canvas of ``WIDTH`` units; names of series are names of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -52,26 +52,42 @@ class Row:
     interval: tuple[float, float] | None = None
 
 
-def curves(
-    *,
-    key: str,
-    title: str,
-    description: str,
-    x_label: str,
-    y_label: str,
-    series: Sequence[Series],
-    x_log: bool = False,
-    y_log: bool = False,
-) -> str:
-    """Series over two axes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """What is drawn, without its frame.
 
     Args:
+        parts: Elements of SVG.
+        height: Of the canvas.
+    """
+
+    parts: Sequence[str]
+    height: float
+
+
+def framed(drawn: Drawing, *, key: str, title: str, description: str) -> str:
+    """One ``svg`` element.
+
+    Args:
+        drawn: What is in it.
         key: Names the figure; unique on its page.
         title: What it is.
         description: What a reader sees in it, in words.
+    """
+    head = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(description)}</desc>'
+    about = f'role="img" aria-labelledby="{key}-title {key}-desc"'
+    return f'<svg id="{key}" {about} viewBox="0 0 {WIDTH} {drawn.height}">{head}{"".join(drawn.parts)}</svg>'
+
+
+def curves(
+    series: Sequence[Series], *, x_label: str, y_label: str, x_log: bool = False, y_log: bool = False
+) -> Drawing:
+    """Series over two axes.
+
+    Args:
+        series: What is drawn.
         x_label: Quantity and unit.
         y_label: Quantity and unit.
-        series: What is drawn.
         x_log: Whether x is on a logarithmic scale.
         y_log: The same for y.
     """
@@ -84,19 +100,12 @@ def curves(
     ys = [y for _, points in drawn for _, y in points] or [1.0]
     x_axis = _Axis(min(xs) if x_log else 0.0, max(xs), LEFT, WIDTH - RIGHT, x_log)
     y_axis = _Axis(min(ys) if y_log else 0.0, max(ys), HEIGHT - BOTTOM, TOP, y_log)
-    parts = []
-    for value, text in y_axis.ticks():
-        y = y_axis.place(value)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    parts = [*_rules(y_axis)]
     for value, text in x_axis.ticks():
         x = x_axis.place(value)
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{text}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    turned = f'transform="rotate(-90 14 {middle:.0f})" text-anchor="middle"'
-    parts.append(f'<text x="14" y="{middle:.0f}" {turned}>{escape(y_label)}</text>')
+    parts += _names(x_label, y_label, below=8)
     at = float(LEFT)
     for one, points in drawn:
         placed = [(x_axis.place(x), y_axis.place(y)) for x, y in points]
@@ -105,18 +114,13 @@ def curves(
         parts.append(_line(one.style, sample) if one.line else _mark(one.style, at + 11, 14.0))
         parts.append(f'<text x="{at + 28:.0f}" y="18">{escape(one.name)}</text>')
         at += 46 + 6.6 * len(one.name)
-    return _svg(key, title, description, HEIGHT, parts)
+    return Drawing(parts=parts, height=HEIGHT)
 
 
-def rows(
-    *, key: str, title: str, description: str, lines: Sequence[Row], most: float, dots: bool = False, label: str = ""
-) -> str:
+def rows(lines: Sequence[Row], *, most: float, dots: bool = False, label: str = "") -> Drawing:
     """Bars from left to right, or dots with intervals, each with its name and its number.
 
     Args:
-        key: Names the figure; unique on its page.
-        title: What it is.
-        description: What a reader sees in it, in words.
         lines: From the top.
         most: Where the axis ends.
         dots: Whether dots are drawn instead of bars.
@@ -144,30 +148,23 @@ def rows(
             width = max(end - begin, 1.0)
             parts.append(f'<rect class="bar" x="{begin:.1f}" y="{y - 8:.1f}" width="{width:.1f}" height="16"/>')
         parts.append(f'<text x="{WIDTH - right + 10}" y="{y + 4:.1f}">{escape(row.text)}</text>')
-    return _svg(key, title, description, height, parts)
+    return Drawing(parts=parts, height=height)
 
 
-def columns(*, key: str, title: str, description: str, values: Sequence[int], x_label: str, y_label: str) -> str:
+def columns(values: Sequence[int], *, x_label: str, y_label: str) -> Drawing:
     """Upright bars side by side, in the order given; the axis starts at 0."""
     y_axis = _Axis(0.0, max(values), HEIGHT - BOTTOM, TOP, False)
     step = (WIDTH - LEFT - RIGHT) / len(values)
     gap = min(step * 0.2, 6.0)
-    parts = []
-    for value, text in y_axis.ticks():
-        y = y_axis.place(value)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    parts = [*_rules(y_axis)]
     for number, size in enumerate(values):
         x, y = LEFT + number * step + gap / 2, y_axis.place(size)
         width, tall = step - gap, HEIGHT - BOTTOM - y
         parts.append(f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{width:.2f}" height="{tall:.1f}"/>')
         if step >= 22:
             parts.append(f'<text x="{x + width / 2:.1f}" y="{y - 4:.1f}" text-anchor="middle">{size}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 16}" text-anchor="middle">{escape(x_label)}</text>')
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    turned = f'transform="rotate(-90 14 {middle:.0f})" text-anchor="middle"'
-    parts.append(f'<text x="14" y="{middle:.0f}" {turned}>{escape(y_label)}</text>')
-    return _svg(key, title, description, HEIGHT, parts)
+    parts += _names(x_label, y_label, below=16)
+    return Drawing(parts=parts, height=HEIGHT)
 
 
 class _Axis:
@@ -215,7 +212,17 @@ def _mark(style: str, x: float, y: float) -> str:
     return f'<circle class="mark {style}" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
 
 
-def _svg(key: str, title: str, description: str, height: float, parts: Sequence[str]) -> str:
-    head = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(description)}</desc>'
-    about = f'role="img" aria-labelledby="{key}-title {key}-desc"'
-    return f'<svg id="{key}" {about} viewBox="0 0 {WIDTH} {height}">{head}{"".join(parts)}</svg>'
+def _rules(axis: _Axis) -> Iterator[str]:
+    """Lines across the canvas at the ticks of an upright axis, and their values."""
+    for value, text in axis.ticks():
+        y = axis.place(value)
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
+
+
+def _names(x_label: str, y_label: str, *, below: int) -> Iterator[str]:
+    """Of both axes; that of x stands ``below`` above the canvas's end."""
+    yield f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - below}" text-anchor="middle">{escape(x_label)}</text>'
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    turned = f'transform="rotate(-90 14 {middle:.0f})" text-anchor="middle"'
+    yield f'<text x="14" y="{middle:.0f}" {turned}>{escape(y_label)}</text>'

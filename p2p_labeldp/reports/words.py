@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from p2p_labeldp.reports.table import digits_up, places_up
 from p2p_labeldp.results import ViewResult
 
 FALSE_ALARMS = 5
@@ -68,6 +69,19 @@ def promise(view: ViewResult) -> str:
         return "As long as the encryption holds, what they pass on tells them nothing about a label."
     hits = math.ceil(100 * right_alarms(view.epsilon, view.delta, FALSE_ALARMS / 100) - 1e-9)
     return f"The test rightly says “yes” at most {hits} times in 100."
+
+
+def guarantee(epsilon: float, delta: float, *, against: str, neighbours: str) -> str:
+    """A guarantee in one sentence: its numbers, the tables it is about, whom it holds against, and a test that is wrong
+    ``FALSE_ALARMS`` times in 100."""
+    if math.isinf(epsilon):
+        return "none: whoever sees what is released may learn labels"
+    at = "" if delta == 0 else f" at delta {digits_up(delta)} ({one_in(delta)})"
+    hits = math.ceil(100 * right_alarms(epsilon, delta, FALSE_ALARMS / 100) - 1e-9)
+    return (
+        f"epsilon {places_up(epsilon)}{at} for tables that {neighbours}, against {against}: a test of one label that"
+        f" wrongly says yes {FALSE_ALARMS} times in 100 rightly says yes at most {hits} times"
+    )
 
 
 def who(view: str, mechanism: str) -> tuple[str, str]:

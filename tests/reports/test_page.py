@@ -28,7 +28,7 @@ from p2p_labeldp.facts import (
     Signed,
     Tallied,
 )
-from p2p_labeldp.reports import cautions, page, profiles, words
+from p2p_labeldp.reports import cautions, figures, page, profiles, words
 from p2p_labeldp.reports.kept_run import KeptRun, add_up
 from p2p_labeldp.reports.plots import Band
 from p2p_labeldp.reports.style import STYLE
@@ -281,7 +281,7 @@ def test_a_missing_number_of_held_out_rows_gives_no_interval():
 
 def test_the_interval_is_the_exact_binomial_one():
     exact = binomtest(111, 114).proportion_ci(0.95, method="exact")
-    assert page.interval(111 / 114, 114) == pytest.approx((exact.low, exact.high), abs=1e-12)
+    assert figures.interval(111 / 114, 114) == pytest.approx((exact.low, exact.high), abs=1e-12)
 
 
 def test_the_words_bound_what_randomized_response_attains():
