@@ -11,19 +11,22 @@ A run's directory holds
 - ``noisy.csv``: the mechanism's output, a row a report: the features, ``cluster``, and ``label``, an index into the
   classes of the data set. Training on it, however often, costs no further privacy
 - ``config.json``: the configuration, every default written out; its SHA-256 is the result's ``config_hash``
+- what ``statement`` adds: ``guarantee.json``, and ``evidence.json`` where there is any
 """
 
 from __future__ import annotations
 
 import csv
 import fcntl
+import hashlib
 import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -212,11 +215,30 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def write(self, *, result: Result, facts: Iterable[Fact], noisy: Noisy, config: Config) -> None:
-        """Writes the files, each whole or not at all, the result last."""
+    def write(
+        self,
+        *,
+        result: Result,
+        facts: Iterable[Fact],
+        noisy: Noisy,
+        config: Config,
+        more: Callable[[str], Mapping[str, str]] = lambda _digest: {},
+    ) -> None:
+        """Writes the files, each whole or not at all, the result last.
+
+        Args:
+            result: The result.
+            facts: What happened.
+            noisy: The reports.
+            config: The configuration.
+            more: Given the SHA-256 (hex) of ``facts.jsonl``, the contents of further files by their names.
+        """
+        digest = hashlib.sha256()
         self._replace("config.json", lambda file: file.write(msgspec.json.encode(config, order="sorted").decode()))
-        self._replace("facts.jsonl", lambda file: file.writelines(_lines(facts)))
+        self._replace("facts.jsonl", lambda file: file.writelines(_lines(facts, digest.update)))
         self._replace("noisy.csv", lambda file: _write_noisy(noisy, file))
+        for name, text in more(digest.hexdigest()).items():
+            self._replace(name, partial(_write_text, text))
         self._replace("result.json", lambda file: file.write(to_json(result, indent=2) + "\n"))
 
     def _replace(self, name: str, write: Callable[[IO[str]], object]) -> None:
@@ -279,9 +301,15 @@ def _content(directory: Path) -> str | None:
         return next((name for name in names if name != CLAIM and not name.endswith(_PARTIAL)), None)
 
 
-def _lines(facts: Iterable[Fact]) -> Iterator[str]:
+def _lines(facts: Iterable[Fact], told: Callable[[bytes], object]) -> Iterator[str]:
     for fact in facts:
-        yield fact_types.encode(fact).decode() + "\n"
+        line = fact_types.encode(fact) + b"\n"
+        told(line)
+        yield line.decode()
+
+
+def _write_text(text: str, file: IO[str]) -> None:
+    file.write(text)
 
 
 def _write_noisy(noisy: Noisy, file: IO[str]) -> None:

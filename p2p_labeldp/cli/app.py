@@ -38,6 +38,7 @@ from p2p_labeldp.cli import (
     run,
     shard,
     simulate,
+    verify,
     view,
 )
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
@@ -62,6 +63,7 @@ app = typer.Typer(
 app.command("run", help=run.HELP)(run.command)
 app.command("view", help=view.HELP)(view.command)
 app.command("report", help=report.HELP)(report.command)
+app.command("verify", help=verify.HELP)(verify.command)
 app.command("measure", help=measure.HELP)(measure.command)
 app.command("compare", help=compare.HELP)(compare.command)
 app.command("configs", help=configs.HELP)(configs.command)

@@ -130,7 +130,7 @@ def command(
             tls=tls_of(tls_certificate, tls_key, tls_authority),
         )
         if directory is not None:
-            directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
+            experiment.keep(done, directory)
         if as_json:
             typer.echo(results.to_json(done.result))
         else:

@@ -97,7 +97,7 @@ def command(
             with nullcontext(None) if quiet else progress.watching(sys.stderr) as watcher:
                 done = experiment.run(chosen, engine=engine, seed=seed, progress=watcher, data_directory=data_dir)
             if directory is not None:
-                directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
+                experiment.keep(done, directory)
     if as_json:
         if done.result.study:  # the object has no place for it; the table says it itself
             typer.echo(f"{table.STUDY} (whoever knows seed {seed} knows every flip)", err=True)

@@ -18,6 +18,7 @@ planning see features and sizes only.
 """
 
 from p2p_labeldp.experiment.deployed import learn_from_peers
+from p2p_labeldp.experiment.keeping import keep
 from p2p_labeldp.experiment.learning import yardsticks
 from p2p_labeldp.experiment.playing import Progress, Release, Silence
 from p2p_labeldp.experiment.possible import ENGINES, MAX_PROCESSES, check_engine
@@ -44,6 +45,7 @@ __all__ = [
     "accuracy",
     "check_engine",
     "fit_clusters",
+    "keep",
     "learn_from_peers",
     "minimum_size",
     "own_table",

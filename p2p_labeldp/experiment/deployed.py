@@ -21,6 +21,7 @@ from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.randomness import Secret
 from p2p_labeldp.results import Accuracy, Result
+from p2p_labeldp.statement import Basis, Engine
 
 if TYPE_CHECKING:
     from p2p_labeldp.network.learner_process import Proposal
@@ -101,6 +102,7 @@ def learn_from_peers(
             operator=operator,
             bind=bind,
             tls=tls,
+            retold=heard.append,
         )
     )
     noisy = playing.noisy_of(prepared, collected)
@@ -130,4 +132,11 @@ def learn_from_peers(
         unverified=not prepared.split.verified,
         reports=None,
     )
-    return Run(result=result, facts=heard, noisy=noisy, config=config)
+    basis = Basis(
+        engine=Engine.DEPLOYMENT,
+        num_classes=len(prepared.split.label_space),
+        rosters=collected.rosters,
+        evidence=collected.evidence,
+        keys=keys,
+    )
+    return Run(result=result, facts=heard, noisy=noisy, config=config, basis=basis)

@@ -17,14 +17,16 @@ import numpy.typing as npt
 
 from p2p_labeldp import central, population, promise
 from p2p_labeldp.accounting.views import PERMUTE
+from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.experiment.preparing import Prepared
 from p2p_labeldp.facts import Ended, Fact, Outcome, Reason
 from p2p_labeldp.mechanisms.release import LabelMechanism
 from p2p_labeldp.network import virtual
 from p2p_labeldp.network.pace import Pace
-from p2p_labeldp.network.study import Collected, CollectedRoster
+from p2p_labeldp.network.study import Collected, CollectedRoster, Evidence
 from p2p_labeldp.protocol.roster import plan_for
 from p2p_labeldp.results import Noisy, count_outcomes
+from p2p_labeldp.statement import Basis, Engine
 
 
 class Progress(Protocol):
@@ -62,6 +64,9 @@ class Played:
     seconds: dict[str, float]
     messages: int | None = None
     bytes: int | None = None
+    evidence: Evidence | None = None
+    keys: Keys | None = None
+    """The learner's, where it has any that nobody else has."""
 
 
 def play(prepared: Prepared, progress: Progress) -> Played:
@@ -83,6 +88,19 @@ def _peers(prepared: Prepared, progress: Progress) -> Played:
         seconds=played.seconds,
         messages=played.messages,
         bytes=played.bytes,
+        evidence=played.collected.evidence,
+        keys=Keys(played.collected.identity) if played.collected.identity else None,
+    )
+
+
+def basis_of(prepared: Prepared, played: Played) -> Basis:
+    """What a statement about the round is made of."""
+    return Basis(
+        engine=Engine(prepared.engine),
+        num_classes=len(prepared.split.label_space),
+        rosters=played.rosters,
+        evidence=played.evidence,
+        keys=played.keys,
     )
 
 

@@ -16,10 +16,11 @@ from p2p_labeldp.config import Config, config_hash
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.experiment import learning, playing, preparing
 from p2p_labeldp.experiment.playing import Progress, Release, Silence
-from p2p_labeldp.facts import Answered, Asked, Exchanged, Fact, Opened, Rejected
+from p2p_labeldp.facts import Fact, Opened
 from p2p_labeldp.owndata import OwnTable
-from p2p_labeldp.protocol.messages import Ask
 from p2p_labeldp.results import Accuracy, Noisy, Result
+from p2p_labeldp.statement import Basis
+from p2p_labeldp.statement.happened import tells_who_asked_whom
 
 _VERSIONED = ("numpy", "scipy", "scikit-learn", "networkx", "msgspec", "cryptography", "aiohttp")
 
@@ -33,6 +34,7 @@ class Run:
         facts: Everything that happened; can be gone through more than once.
         noisy: What the learner may learn from.
         config: The configuration.
+        basis: What else its statement is made of.
         model: Fitted to ``noisy``; None if there are no reports.
         yardsticks: Works out what :func:`yardsticks` does; where this machine holds no true labels, None.
     """
@@ -41,6 +43,7 @@ class Run:
     facts: Iterable[Fact]
     noisy: Noisy
     config: Config
+    basis: Basis
     model: Any = None
     yardsticks: Callable[[], tuple[float, float]] | None = None
 
@@ -118,6 +121,7 @@ def run(
         facts=played.facts if seed is not None else _Shareable(played.facts),
         noisy=played.noisy,
         config=config,
+        basis=playing.basis_of(prepared, played),
         model=model,
         yardsticks=partial(learning.yardsticks, prepared),
     )
@@ -155,11 +159,5 @@ class _Shareable:
     def __iter__(self) -> Iterator[Fact]:
         learner = {fact.id for fact in self.facts if isinstance(fact, Opened)}
         for fact in self.facts:
-            match fact:
-                case Asked() | Answered():
-                    continue
-                case Exchanged() if isinstance(fact.peer, int) and fact.to not in learner:
-                    continue
-                case Rejected() if fact.about.startswith(f"{Ask.__name__} of "):  # then comes the asker
-                    continue
-            yield fact
+            if not tells_who_asked_whom(fact, learner):
+                yield fact

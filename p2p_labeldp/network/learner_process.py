@@ -5,7 +5,8 @@
     python -m p2p_labeldp.network.learner_process PARENT_PID FACTS_FD HOST PORT < terms
 
 It writes its address to standard output as one line, ``id@host:port``, and opens the round when it has read the terms
-from standard input. When told to end by SIGTERM or by the end of the round it writes what it collected, as MessagePack.
+from standard input. When told to end by SIGTERM or by the end of the round it writes what it collected, as MessagePack,
+and with it the secret of its key, which nobody else has use for: the launcher signs with it what the round came to.
 No study seed reaches it: its keys are drawn from the operating system.
 """
 
@@ -34,7 +35,7 @@ from p2p_labeldp.network.http import HttpClient, Rate
 from p2p_labeldp.network.peer_process import Watcher
 from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
-from p2p_labeldp.network.study import Collected, Terms, collected
+from p2p_labeldp.network.study import Collected, Terms, collected, evidence_of
 from p2p_labeldp.network.tls import Tls
 from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol import manifest as manifests
@@ -66,6 +67,10 @@ class Proposal:
     begun: Callable[[], None]
 
 
+def _keep_nothing(_fact: Fact) -> None:
+    """A study's memory is its process."""
+
+
 async def serve(
     terms: Callable[[], Awaitable[Terms]],
     *,
@@ -81,6 +86,7 @@ async def serve(
     watcher: Watcher | None = None,
     bind: str | None = None,
     tls: Tls | None = None,
+    retold: Sink = _keep_nothing,
 ) -> Collected:
     """Opens a round and serves it until its end, or until ``stopped``; or takes up the one that it died in.
 
@@ -99,6 +105,7 @@ async def serve(
         watcher: Is told of the host.
         bind: Address to listen on instead, where ``host`` is one that only others know.
         tls: Serves and calls by TLS, if given.
+        retold: Is told the facts of earlier lives, once, in a round that is taken up.
 
     Raises:
         ConfigurationError: The learner died in a round of other terms, or the proposal is of other terms or too old.
@@ -123,6 +130,8 @@ async def serve(
                 await terms(), keys=keys, log=log, store=store or _keep_nothing, proposal=proposal
             )
             server.start(collector, elapsed=elapsed)
+            for fact in collector.retell(log):
+                retold(fact)
             waits = [asyncio.ensure_future(server.finished()), asyncio.ensure_future(stopped.wait())]
             while not any(wait.done() for wait in waits):
                 await asyncio.wait(waits, timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -137,11 +146,7 @@ async def serve(
         messages = client.traffic.messages_sent + server.server.traffic.messages_sent
         sent = client.traffic.bytes_sent + server.server.traffic.bytes_sent
         sink(Traffic(peer="learner", messages=messages, bytes=sent))
-        return collected(collector)
-
-
-def _keep_nothing(_fact: Fact) -> None:
-    """A study's memory is its process."""
+        return msgspec.structs.replace(collected(collector), evidence=evidence_of(collector))
 
 
 def _collector(
@@ -247,6 +252,7 @@ async def serve_until_told(
     operator: tuple[str, int] | None = None,
     bind: str | None = None,
     tls: Tls | None = None,
+    retold: Sink = _keep_nothing,
 ) -> Collected:
     """``serve`` for a command: told to end it ends the round, and what was reported until then is kept."""
 
@@ -270,6 +276,7 @@ async def serve_until_told(
             watcher=watcher,
             bind=bind,
             tls=tls,
+            retold=retold,
         )
 
 
@@ -286,8 +293,17 @@ def main() -> int:
     async def run() -> Collected:
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-        keys = Keys(randomness.secure().identity())
-        return await serve(_read_terms, keys=keys, host=host, port=port, sink=sink, announce=_announce, stopped=stopped)
+        identity = randomness.secure().identity()
+        handed_over = await serve(
+            _read_terms,
+            keys=Keys(identity),
+            host=host,
+            port=port,
+            sink=sink,
+            announce=_announce,
+            stopped=stopped,
+        )
+        return msgspec.structs.replace(handed_over, identity=identity)
 
     sys.stdout.buffer.write(msgspec.msgpack.encode(loops.run(run(), parties=MANY)))
     sys.stdout.buffer.flush()

@@ -23,6 +23,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -213,6 +214,50 @@ class Store:
     def close(self) -> None:
         """Gives the file up."""
         self._db.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptReceipt:
+    """What a peer that reported has left of its last round.
+
+    Args:
+        peer_id: Whose it is, hex.
+        round_id: Of the round, hex.
+        receipt: The learner's receipt, as it came.
+        flips: Flip probabilities that the label left with in that round, by roster (hex).
+    """
+
+    peer_id: str
+    round_id: str
+    receipt: bytes
+    flips: dict[str, float]
+
+
+def read_receipt(path: Path) -> KeptReceipt:
+    """The receipt in a peer's state. Nothing is written or locked: the peer may run.
+
+    Raises:
+        ConfigurationError: No state of a peer, or of one whose last round ended without a report.
+    """
+    field, db = "--receipt", None
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise ConfigurationError(f"{str(path)!r} is no state of a peer", field=field)
+        [peer_id] = db.execute("SELECT peer_id FROM owner").fetchone()
+        rows = db.execute("SELECT fact FROM log WHERE kind = 'EndedIn' ORDER BY n DESC LIMIT 1").fetchall()
+        ended = kept.decode(rows[0][0]) if rows else None
+        if not isinstance(ended, EndedIn) or not ended.receipt:
+            how = "has finished no round" if not isinstance(ended, EndedIn) else f"ended {ended.outcome.value}"
+            raise ConfigurationError(f"{str(path)!r} holds no receipt: its peer {how}", field=field)
+        round_id = ended.round_id.hex()
+        flips = db.execute("SELECT roster, flip_probability FROM releases WHERE round_id = ?", (round_id,)).fetchall()
+    except (sqlite3.Error, msgspec.DecodeError, ValueError) as exc:  # a path with a null character is a ValueError
+        raise ConfigurationError(f"{str(path)!r} is no state of a peer: {exc}", field=field) from exc
+    finally:
+        if db is not None:
+            db.close()
+    return KeptReceipt(peer_id=peer_id, round_id=round_id, receipt=ended.receipt, flips=dict(flips))
 
 
 def open_beside(

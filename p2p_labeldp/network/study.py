@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from p2p_labeldp.facts import Fact
+from p2p_labeldp.facts import Fact, Name
 from p2p_labeldp.protocol.admission import Admission
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
@@ -196,6 +196,16 @@ class CollectedRoster(msgspec.Struct, frozen=True, array_like=True):
     holding_minimum: int
 
 
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """The envelopes that a learner signed in a round: whoever has them need not believe what is told of it."""
+
+    manifest: bytes
+    rosters: tuple[tuple[int, bytes], ...]
+    """By cluster."""
+    receipts: tuple[tuple[Name, bytes], ...]
+    """By reporter, in the order of the reports."""
+
+
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
     """What the learner has when the round is over. Reports are ordered by peer, so that a fit sees one order."""
 
@@ -203,14 +213,28 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[CollectedReport, ...]
     complete: bool = True
     """Whether the round came to its own end."""
+    evidence: Evidence | None = None
+    """None on the in-memory network, where anybody makes anybody's signature."""
+    identity: bytes = b""
+    """Of a study's learner, which goes out of the world with its process: the secret that its keys derive from, for
+    whoever started it to sign with what the round came to."""
+
+
+def evidence_of(collector: Collector) -> Evidence:
+    """What a collector with real keys signed."""
+    reports = sorted(collector.reports.items(), key=lambda item: (item[1].ordinal, item[0]))
+    return Evidence(
+        manifest=collector.envelope,
+        rosters=tuple((cluster, roster.envelope) for cluster, roster in sorted(collector.rosters.items())),
+        receipts=tuple((collector.name_of(reporter), collector.receipt_of(reporter)) for reporter, _ in reports),
+    )
 
 
 def collected(collector: Collector) -> Collected:
     """Takes stock of a collector."""
-    study = collector.opened.manifest.study
     reports = [
         CollectedReport(
-            report.ordinal if study else report.reporter.hex(),
+            collector.name_of(report.reporter),
             report.ordinal,
             report.cluster,
             report.features,

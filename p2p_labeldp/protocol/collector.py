@@ -17,7 +17,7 @@ Records are pulled anew; if the join deadline passed meanwhile, the rosters are 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -32,7 +32,7 @@ from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, op
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.first_contacts import CAPACITY, FirstContacts
 from p2p_labeldp.protocol.gossip import MAX_PROOFS, GossipSet, draw_salt
-from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster
+from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster, exported
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
@@ -171,7 +171,7 @@ class Collector(Machine):
         """Opens the round, or takes it up where it was."""
         d = self._deadlines
         if not self._log:
-            self.observe(Opened(peer=self.name, at=now, id=self._keys.peer_id.hex()[:SHORT_ID]))
+            self.observe(self._opening(now))
         for fact in self._log:
             self._recall(fact)
         if self.over:
@@ -185,6 +185,9 @@ class Collector(Machine):
         self._log = []
         self.set_alarm("closing", d.closing)
         self.set_alarm("end", d.report + GRACE_SECONDS)
+
+    def _opening(self, at: float) -> Opened:
+        return Opened(peer=self.name, at=at, id=self._keys.peer_id.hex()[:SHORT_ID])
 
     def _recall(self, fact: Fact) -> None:
         match fact:
@@ -369,22 +372,41 @@ class Collector(Machine):
         self.state = State.ROSTERED
 
     def _tell(self, roster: ClusterRoster, cluster: int, now: float) -> None:
+        for fact in self._about(roster, cluster, now):
+            self.observe(fact)
+
+    def _about(self, roster: ClusterRoster, cluster: int, at: float) -> Iterator[Fact]:
         plan = roster.plan
-        self.observe(
-            Signed(
-                peer=self.name,
-                at=now,
-                cluster=cluster,
-                size=plan.size,
-                flip_probability=plan.flip_probability,
-                delta=plan.delta,
-                holding_minimum=plan.holding_minimum,
-            )
+        yield Signed(
+            peer=self.name,
+            at=at,
+            cluster=cluster,
+            size=plan.size,
+            flip_probability=plan.flip_probability,
+            delta=plan.delta,
+            holding_minimum=plan.holding_minimum,
         )
         for member in roster.members:
-            self.observe(Listed(peer=self._name_of(member), at=now, cluster=cluster))
+            yield Listed(peer=self.name_of(member), at=at, cluster=cluster)
 
-    def _name_of(self, peer_id: bytes) -> Name:
+    def retell(self, log: Iterable[Fact]) -> Iterator[Fact]:
+        """What it told in earlier lives, of all that its log still knows: for who keeps the round and heard the last
+        life only. To be asked of a collector that has started."""
+        known = list(log)
+        if known:
+            yield self._opening(0.0)
+        for fact in known:
+            match fact:
+                case Rostered():
+                    for signed in fact.rosters:
+                        yield from self._about(self.rosters[signed.cluster], signed.cluster, fact.at)
+                case AcceptedFrom():
+                    yield from filter(None, [exported(fact)])
+                case _:
+                    pass
+
+    def name_of(self, peer_id: bytes) -> Name:
+        """How facts call a member of a roster."""
         return self._ordinals[peer_id] if self.opened.manifest.study else peer_id.hex()
 
     def _enter(self, signed: SignedRoster) -> None:
@@ -439,7 +461,7 @@ class Collector(Machine):
             )
         except ProtocolError:
             return self._reject("bad_box", sender, now)
-        ordinal, name = self._ordinals[sender], self._name_of(sender)
+        ordinal, name = self._ordinals[sender], self.name_of(sender)
         self.reports[sender] = AcceptedReport(
             reporter=sender, ordinal=ordinal, cluster=cluster, features=content.features, label=content.label
         )
@@ -459,6 +481,10 @@ class Collector(Machine):
             )
         )
         return receipt
+
+    def receipt_of(self, reporter: bytes) -> bytes:
+        """The receipt that was given for an accepted report."""
+        return self._receipts[reporter][1].receipt
 
     @property
     def complete(self) -> bool:

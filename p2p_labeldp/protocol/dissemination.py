@@ -230,8 +230,9 @@ class Dissemination:
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             self._pending -= 1
-            if reply is None and to in self._first_contacts and to not in self._contacts:
-                self._contacts.insert(0, to)  # perhaps it has not started yet
+            not_yet = reply is None or (isinstance(reply, Refusal) and reply.retry)  # no process, or no round so far
+            if not_yet and to in self._first_contacts and to not in self._contacts:
+                self._contacts.insert(0, to)
             if isinstance(reply, Contradiction):
                 self._on_proof(reply, now)
             if not isinstance(reply, Offer):

@@ -110,12 +110,17 @@ def check_receipt(receipt: bytes, report: Report, *, keys: KeyRing, learner: byt
         raise AuthenticationFailed("a receipt for another report, or of another learner")
 
 
-def receipted(receipt: bytes, *, keys: KeyRing) -> bytes:
-    """The digest of the report that a receipt is for, whoever signed it.
+def open_receipt(receipt: bytes, *, keys: KeyRing) -> tuple[bytes, ReceiptContent]:
+    """The id of whoever signed a receipt, and what for.
 
     Raises:
         AuthenticationFailed: It does not verify.
         MalformedMessage: It is none.
     """
     signed = keys.verify(RECEIPT_KIND, receipt, max_bytes=MAX_RECORD_BYTES)
-    return decode_payload(signed.payload, _receipt_decoder).report
+    return signed.peer_id, decode_payload(signed.payload, _receipt_decoder)
+
+
+def receipted(receipt: bytes, *, keys: KeyRing) -> bytes:
+    """The digest of the report that a receipt is for, whoever signed it; errors as of :func:`open_receipt`."""
+    return open_receipt(receipt, keys=keys)[1].report

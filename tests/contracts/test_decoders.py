@@ -17,12 +17,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from protocol.little_round import LEARNER, OPENED, ROUND, content, keys, open_roster
+from protocol.little_round import LEARNER, OPENED, ROUND, keys, open_roster
+from protocol.little_round import content as record_of
 from protocol.little_round import manifest as manifest_of
 from protocol.little_round import roster as signed_roster
 
 import p2p_labeldp
-from p2p_labeldp import config, facts, protocol
+from p2p_labeldp import config, facts, protocol, results
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.signatures import sign_request, sign_response, verify_request, verify_response
 from p2p_labeldp.errors import ConfigurationError, LabelDPError, ProtocolError, TransportError
@@ -31,6 +32,7 @@ from p2p_labeldp.network import launcher, study
 from p2p_labeldp.protocol import admission, closing, directory, kept, manifest, report, roster, wire
 from p2p_labeldp.protocol import messages as m
 from p2p_labeldp.protocol.exchange import answer_info
+from p2p_labeldp.statement import content, signed
 
 ROUND_ID, ROSTER = OPENED.round_id, open_roster()
 ME = keys(1)
@@ -95,7 +97,7 @@ def check_receipt(envelope):
 
 
 ENVELOPES = {
-    directory.KIND: (open_peer_record, content(1), (directory.PeerRecord,)),
+    directory.KIND: (open_peer_record, record_of(1), (directory.PeerRecord,)),
     manifest.KIND: (open_manifest, manifest_of(), (manifest.Manifest, manifest.Deadlines)),
     roster.KIND: (open_any_roster, None, (roster.Roster,)),
     admission.KIND: (
@@ -192,6 +194,42 @@ FACT = facts.Ended(peer=3, at=1.5, outcome=facts.Outcome.ABSTAINED, reason=facts
 COLLECTED = study.Collected(
     rosters=(study.CollectedRoster(0, 5, 0.1, 0.04, 5),), reports=(study.CollectedReport(1, 1, 0, (0.5,), 1),)
 )
+EVIDENCE = study.Evidence(manifest=b"manifest", rosters=((0, b"roster"),), receipts=((3, b"one"), ("ab", b"another")))
+STATED = {
+    "learner": ME.peer_id.hex(),
+    "unsigned_because": None,
+    "engine": content.Engine.DEPLOYMENT,
+    "round": ROUND_ID.hex(),
+    "complete": True,
+    "seed": None,
+    "num_classes": 2,
+    "exchange": "resample",
+    "mechanism": config.Mechanism(target_epsilon=1.0),
+    "policy": config.Policy(),
+    "config_hash": "ab" * 32,
+    "versions": {"python": "3.11.0"},
+    "peers": 5,
+    "outcomes": {"reported": 5},
+    "reports": 5,
+    "clusters": [
+        content.StatedCluster(
+            id=0,
+            size=5,
+            flip_probability=0.1,
+            holding_minimum=5,
+            delta=0.04,
+            epsilon=1.0,
+            local_epsilon=2.2,
+            reports=5,
+            roster=ROSTER.digest.hex(),
+        )
+    ],
+    "views": [results.ViewResult(view="learner", epsilon=float("inf"), delta=0.04, method="exact")],
+    "facts": "cd" * 32,
+    "receipts": ["ef" * 32],
+}
+SIGNED = content.to_file(content.Statement(format=1, **STATED), ME)
+UNSIGNED = content.to_file(content.Statement(format=1, **{**STATED, "learner": None}), None)
 
 DECODERS = {
     **{
@@ -219,6 +257,9 @@ DECODERS = {
     ),
     "line of facts.jsonl": Case(facts.decode, facts.encode(FACT), ConfigurationError, form="json"),
     "line of measure.jsonl": Case(row.from_line, row.to_line(ROW).encode(), ConfigurationError, form="json"),
+    "guarantee.json": Case(content.from_file, SIGNED.encode(), ConfigurationError, form="json"),
+    "unsigned guarantee.json": Case(content.from_file, UNSIGNED.encode(), ConfigurationError, form="json"),
+    "evidence.json": Case(signed.from_file, signed.to_file(EVIDENCE).encode(), ConfigurationError, form="json"),
     "what a learner process hands over": Case(
         launcher._decode_collected, msgspec.msgpack.encode(COLLECTED), TransportError
     ),
@@ -240,6 +281,8 @@ READ_ELSEWHERE = {
     "network/store.py": "the peer's own state; tests/network/test_store.py",
     "protocol/kept.py": "the party's own log; tests/network/test_store.py",
     "reports/views.py": "a run's own directory; tests/cli/test_view.py",
+    "statement/kept_files.py": "a run's own directory; tests/statement/test_verifying.py",
+    "statement/making.py": "nothing: it writes a number one way",
     "results.py": "a result in a file of the user's; tests/test_results.py",
 }
 TESTED_HERE = {
@@ -254,6 +297,8 @@ TESTED_HERE = {
     "protocol/report.py",
     "protocol/roster.py",
     "protocol/wire.py",
+    "statement/content.py",
+    "statement/signed.py",
 }
 READS = re.compile(
     r"\b(msgpack|json)\.(Decoder|decode)\(|msgspec\.convert\(|\bjson\.loads?\(|tomllib\.loads?\(|np\.load|pickle\.|csv\.reader"

@@ -4,6 +4,7 @@ The faults are played on the virtual network; the same draws are known from the 
 """
 
 import collections
+import dataclasses
 
 import pytest
 
@@ -21,7 +22,7 @@ from p2p_labeldp.facts import (
     Rejected,
 )
 from p2p_labeldp.protocol.manifest import Deadlines
-from p2p_labeldp.protocol.messages import Answer, Ask, Done, GetManifest, Refusal, RosterReply
+from p2p_labeldp.protocol.messages import Answer, Ask, Digest, Done, GetManifest, Refusal, RosterReply
 from p2p_labeldp.protocol.peer import GRACE_SECONDS, State
 from protocol.little_round import (
     DEADLINES,
@@ -365,3 +366,23 @@ def test_a_peer_that_was_stopped_over_the_exchange_deadline_takes_no_answer(ring
         monkeypatch.setattr(hand.machine, "wake", lambda now: None)
     hand.answer(sent, Answer(b"box"), DEADLINES.exchange + 0.5)
     assert (hand.facts(Held) == []) == ringing
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_first_contact_that_has_no_round_yet_is_asked_again_and_one_that_refuses_is_not(study_of, retry):
+    """By hand, contacts are started in any order: a host without a machine says ``not_ready``."""
+
+    def made(ordinal, machine):
+        receive = machine.receive
+
+        def not_yet(message, sender, now):
+            if now < 4.0 and isinstance(message, Digest):
+                return Refusal("not_ready", retry=retry)
+            return receive(message, sender, now)
+
+        if ordinal == 0:
+            machine.receive = not_yet
+
+    study = dataclasses.replace(study_of(seed=1, sizes=(5,)), neighbours=[[], [0], [0], [0], [0]])
+    ends = Scene(study, made=made).play().ends()
+    assert (set(ends.values()) == {REPORTED}) is retry

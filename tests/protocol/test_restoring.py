@@ -10,7 +10,7 @@ import pytest
 
 from p2p_labeldp import randomness
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.facts import Ended, Flipped, Outcome, Reason
+from p2p_labeldp.facts import SHORT_ID, Accepted, Ended, Flipped, Listed, Opened, Outcome, Reason, Signed
 from p2p_labeldp.protocol.kept import (
     Abandoned,
     AcceptedFrom,
@@ -252,3 +252,19 @@ def test_a_roster_that_leaves_out_whom_the_peer_knew_in_its_earlier_life_is_refu
     again.run(DEADLINES.join + 3.5)
     short = given(roster((1, 2, 3, 4)), hand=again, now=DEADLINES.join + 3.5)
     assert short.end == (Outcome.REFUSED, Reason.ROSTER_MISMATCH)
+
+
+def test_a_learner_that_was_killed_can_tell_again_what_it_told_before(deaths, undisturbed):
+    """What it keeps of the round in the end is what it told in its last life and, before that, this."""
+
+    def told(facts):
+        return sorted(map(repr, (fact for fact in facts if isinstance(fact, Signed | Listed | Accepted))))
+
+    lives = [one for one in deaths(True, IN_TIME) if one.victim == LEARNER]
+    assert {type(one.fatal) for one in lives} >= {Rostered, AcceptedFrom}
+    for one in [undisturbed, *lives]:
+        retold = list(one.machines[LEARNER].retell(one.disks[LEARNER].facts()))
+        assert told(retold) == told(one.network.facts)
+        assert len(told(retold)) == 1 + 2 * PEERS
+        assert [fact.id for fact in retold if isinstance(fact, Opened)] == [one.keys.peer_id.hex()[:SHORT_ID]]
+    assert list(undisturbed.machines[LEARNER].retell([])) == []

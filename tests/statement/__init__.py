@@ -1,0 +1,1 @@
+"""Statements, checked and forged."""
