@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from p2p_labeldp.cli.dashboard import DashboardPlace, check_watchable, dashboard_at, say
 from p2p_labeldp.errors import ConfigurationError
 
 HELP = """Play one round and train on what it reports.
@@ -24,6 +25,7 @@ Examples:
 
 \b
     p2p-labeldp run breast-cancer
+    p2p-labeldp run breast-cancer --dashboard
     p2p-labeldp run digits --engine population --seed 7 --json
     p2p-labeldp run --set mechanism.target_epsilon=0.5 --set data.peers=200 --out runs/half
     p2p-labeldp run digits --engine population --set mechanism.kind=cluster_rr
@@ -81,6 +83,7 @@ def command(
         str | None,
         typer.Option(metavar="DIR", help="Keep result, facts and reports in a new or empty directory."),
     ] = None,
+    dashboard: DashboardPlace = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
@@ -126,6 +129,7 @@ def command(
     from p2p_labeldp.reports import table
 
     experiment.check_engine(engine)
+    check_watchable(dashboard, engine)
     with owndata.refusing(own=csv is not None):
         if csv is not None:
             fixed = any(change.partition("=")[0].strip() == "clusters.count" for change in changes)
@@ -137,8 +141,15 @@ def command(
             if not quiet and not fixed:
                 typer.echo(f"note: {owndata.sentence(found, noise=noise)}", err=True)
         with results.claimed(out) if out is not None else nullcontext() as directory:
-            with nullcontext(None) if quiet else progress.watching(sys.stderr) as watcher:
-                done = experiment.run(chosen, engine=engine, seed=seed, progress=watcher, data_directory=data_dir)
+            kind = "private" if seed is None else "study"
+            with (
+                dashboard_at(dashboard, title=title, kind=kind, say=say) as page,
+                nullcontext(None) if quiet else progress.watching(sys.stderr) as watcher,
+            ):
+                both = progress.Several(watcher, page)
+                done = experiment.run(chosen, engine=engine, seed=seed, progress=both, data_directory=data_dir)
+                if page is not None:
+                    page.finished(done.result)
             if directory is not None:
                 directory.write(result=done.result, facts=done.facts, noisy=done.noisy, config=done.config)
     if as_json:

@@ -171,7 +171,8 @@ class Collector(Machine):
         """Opens the round, or takes it up where it was."""
         d = self._deadlines
         if not self._log:
-            self.observe(Opened(peer=self.name, at=now, id=self._keys.peer_id.hex()[:SHORT_ID]))
+            ends = (d.join, d.exchange, d.closing, d.report)
+            self.observe(Opened(peer=self.name, at=now, id=self._keys.peer_id.hex()[:SHORT_ID], deadlines=ends))
         for fact in self._log:
             self._recall(fact)
         if self.over:
