@@ -68,9 +68,13 @@ class Listening(Fact, frozen=True, tag=True):
 
 
 class Opened(Fact, frozen=True, tag=True):
-    """The learner opened the round; ``id`` as in ``Joined``."""
+    """The learner opened the round; ``id`` as in ``Joined``.
+
+    ``deadlines`` are the ends of joining, exchange, closing and report, in seconds after the opening.
+    """
 
     id: str
+    deadlines: tuple[float, ...] = ()
 
 
 class Joined(Fact, frozen=True, tag=True):

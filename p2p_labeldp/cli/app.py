@@ -41,6 +41,7 @@ from p2p_labeldp.cli import (
     verify,
     view,
 )
+from p2p_labeldp.cli.dashboard import Watchable
 from p2p_labeldp.errors import ConfigurationError, LabelDPError
 
 NAME = "p2p-labeldp"
@@ -60,7 +61,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: it imports nothing and reads the same everywhere
     pretty_exceptions_enable=False,
 )
-app.command("run", help=run.HELP)(run.command)
+app.command("run", cls=Watchable, help=run.HELP)(run.command)
 app.command("view", help=view.HELP)(view.command)
 app.command("report", help=report.HELP)(report.command)
 app.command("verify", help=verify.HELP)(verify.command)
@@ -71,7 +72,7 @@ app.add_typer(data.app)
 app.add_typer(account.app)
 app.command("plan", help=plan.HELP)(plan.command)
 app.command("audit", help=audit.HELP)(audit.command)
-app.command("learner", help=learner.HELP)(learner.command)
+app.command("learner", cls=Watchable, help=learner.HELP)(learner.command)
 app.command("peer", help=peer.HELP)(peer.command)
 app.add_typer(deploy.app, name="deploy")
 app.command("shard", help=shard.HELP)(shard.command)

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from p2p_labeldp.cli.dashboard import DashboardPlace, dashboard_at
+from p2p_labeldp.cli.dashboard import say as say_aloud
 from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
 from p2p_labeldp.cli.tls import Bind, TlsAuthority, TlsCertificate, TlsKey, bind_of, tls_of
 from p2p_labeldp.errors import ConfigurationError
@@ -28,6 +30,7 @@ Examples:
 \b
     p2p-labeldp learner by-hand --listen 127.0.0.1:7800
     p2p-labeldp learner by-hand --listen 127.0.0.1:7800 --key learner.key --out results/round-1
+    p2p-labeldp learner by-hand --dashboard
     p2p-labeldp manifest create by-hand --key learner.key --out round.manifest
     p2p-labeldp learner by-hand --key learner.key --manifest round.manifest
 """
@@ -65,6 +68,7 @@ def command(
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Keep result and reports here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     operator: OperatorPlace = None,
+    dashboard: DashboardPlace = None,
     bind: Bind = None,
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
@@ -115,6 +119,9 @@ def command(
                 new_state=new_state,
             )
             stack.callback(kept.close)
+        page = stack.enter_context(
+            dashboard_at(dashboard, title=configuration, kind="learner", say=lines.say if log_json else say_aloud)
+        )
         done = experiment.learn_from_peers(
             chosen,
             coins=coins,
@@ -126,9 +133,12 @@ def command(
             proposal=proposal,
             operator=None if operator is None else parse_place(operator, field="--operator"),
             on_fact=lines.hear if log_json else None,
+            progress=page,
             bind=bind_of(bind),
             tls=tls_of(tls_certificate, tls_key, tls_authority),
         )
+        if page is not None:
+            page.finished(done.result)
         if directory is not None:
             experiment.keep(done, directory)
         if as_json:

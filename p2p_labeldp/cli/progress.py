@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from p2p_labeldp.facts import Accepted, Asked, Committed, Ended, Fact, Held, Joined, Listening, Ready, Reported
 from p2p_labeldp.network.pace import Pace
+
+if TYPE_CHECKING:
+    from p2p_labeldp.experiment.playing import Progress
 
 COUNTED = {
     Listening: "started",
@@ -82,6 +85,28 @@ class Watcher:
         """What has been counted."""
         counted = ", ".join(f"{count} {name}" for name, count in self._counts.items() if count)
         return f"of {self._peers} peers: {counted or 'none has joined'}"
+
+
+class Several:
+    """Several that want to be told, some of them None."""
+
+    def __init__(self, *told: Progress | None) -> None:
+        self._told = [one for one in told if one is not None]
+
+    def playing(self, *, peers: int, clusters: int, engine: str, pace: Pace) -> None:
+        """The round begins."""
+        for one in self._told:
+            one.playing(peers=peers, clusters=clusters, engine=engine, pace=pace)
+
+    def happened(self, fact: Fact) -> None:
+        """A fact arrived."""
+        for one in self._told:
+            one.happened(fact)
+
+    def learning(self) -> None:
+        """The round is over."""
+        for one in self._told:
+            one.learning()
 
 
 @contextmanager

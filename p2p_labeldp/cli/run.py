@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from p2p_labeldp.cli import owndata, subject
+from p2p_labeldp.cli.dashboard import DashboardPlace, check_watchable, dashboard_at, say
 from p2p_labeldp.errors import ConfigurationError
 
 HELP = """Play one round and train on what it reports.
@@ -25,6 +26,7 @@ Examples:
 
 \b
     p2p-labeldp run breast-cancer
+    p2p-labeldp run breast-cancer --dashboard
     p2p-labeldp run digits --engine population --seed 7 --json
     p2p-labeldp run --set mechanism.target_epsilon=0.5 --set data.peers=200 --out runs/half
     p2p-labeldp run digits --engine population --set mechanism.kind=cluster_rr
@@ -56,6 +58,7 @@ def command(
         str | None,
         typer.Option(metavar="DIR", help="Keep result, facts and reports in a new or empty directory."),
     ] = None,
+    dashboard: DashboardPlace = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
@@ -84,6 +87,7 @@ def command(
     from p2p_labeldp.reports import table
 
     experiment.check_engine(engine)
+    check_watchable(dashboard, engine)
     with owndata.refusing(own=about.own):
         if about.own:
             chosen, found = owndata.chosen_clusters(chosen, seed=seed, fixed=about.fixed, say=not quiet)
@@ -94,8 +98,15 @@ def command(
             if not quiet and not about.fixed:
                 typer.echo(f"note: {owndata.sentence(found, noise=noise)}", err=True)
         with results.claimed(out) if out is not None else nullcontext() as directory:
-            with nullcontext(None) if quiet else progress.watching(sys.stderr) as watcher:
-                done = experiment.run(chosen, engine=engine, seed=seed, progress=watcher, data_directory=data_dir)
+            kind = "private" if seed is None else "study"
+            with (
+                dashboard_at(dashboard, title=about.title, kind=kind, say=say) as page,
+                nullcontext(None) if quiet else progress.watching(sys.stderr) as watcher,
+            ):
+                both = progress.Several(watcher, page)
+                done = experiment.run(chosen, engine=engine, seed=seed, progress=both, data_directory=data_dir)
+                if page is not None:
+                    page.finished(done.result)
             if directory is not None:
                 experiment.keep(done, directory)
     if as_json:

@@ -13,6 +13,7 @@ from p2p_labeldp import promise
 from p2p_labeldp.config import Config, config_hash
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.experiment import learning, playing, preparing
+from p2p_labeldp.experiment.playing import Progress, Silence
 from p2p_labeldp.experiment.running import Run, versions
 from p2p_labeldp.facts import Accepted, Fact, Outcome, Traffic
 from p2p_labeldp.network.stopping import Stopping
@@ -40,6 +41,7 @@ def learn_from_peers(
     proposal: Proposal | None = None,
     operator: tuple[str, int] | None = None,
     on_fact: Callable[[Fact], None] | None = None,
+    progress: Progress | None = None,
     bind: str | None = None,
     tls: Tls | None = None,
 ) -> Run:
@@ -59,6 +61,7 @@ def learn_from_peers(
             then. Otherwise one is signed that opens now.
         operator: Where to answer the operator; nowhere if not given.
         on_fact: Is told what happens, instead of ``say``.
+        progress: Is told how far it is, too; of how many peers there will be, 0.
         bind: Address to listen on, where it is not ``host``, by which peers know it.
         tls: Serves and calls by TLS, if given.
 
@@ -67,7 +70,7 @@ def learn_from_peers(
     """
     from p2p_labeldp.network import learner_process  # takes half a second
 
-    began = time.monotonic()
+    began, told = time.monotonic(), progress or Silence()
     prepared = preparing.prepare(config, engine="processes", seed=preparing.PUBLIC_SEED)
     terms = msgspec.structs.replace(prepared.study.terms, study=False)
     keys = Keys(coins.identity())
@@ -78,6 +81,7 @@ def learn_from_peers(
 
     def hear(fact: Fact) -> None:
         heard.append(fact)
+        told.happened(fact)
         if on_fact is not None:
             on_fact(fact)
         elif isinstance(fact, Accepted):
@@ -88,6 +92,7 @@ def learn_from_peers(
         say(f"the learner is {format_address(address)}; peers can join for {left:.0f} s")
         say(f"classes: {','.join(terms.classes)}")
 
+    told.playing(peers=0, clusters=len(prepared.sizes), engine="processes", pace=prepared.pace)
     collected = asyncio.run(
         learner_process.serve_until_told(
             terms,
@@ -105,6 +110,7 @@ def learn_from_peers(
             retold=heard.append,
         )
     )
+    told.learning()
     noisy = playing.noisy_of(prepared, collected)
     members = sum(roster.size for roster in collected.rosters)
     counts = {Outcome.REPORTED.value: len(noisy.labels), Outcome.UNREACHABLE.value: members - len(noisy.labels)}

@@ -187,7 +187,9 @@ class Collector(Machine):
         self.set_alarm("end", d.report + GRACE_SECONDS)
 
     def _opening(self, at: float) -> Opened:
-        return Opened(peer=self.name, at=at, id=self._keys.peer_id.hex()[:SHORT_ID])
+        d = self._deadlines
+        ends = (d.join, d.exchange, d.closing, d.report)
+        return Opened(peer=self.name, at=at, id=self._keys.peer_id.hex()[:SHORT_ID], deadlines=ends)
 
     def _recall(self, fact: Fact) -> None:
         match fact:
