@@ -193,6 +193,19 @@ class Ended(Fact, frozen=True, tag=True):
     reason: Reason | None = None
 
 
+class Contributed(Fact, frozen=True, tag=True):
+    """The peer's contribution to a round of updates left: an update, or nothing, which the fact does not tell."""
+
+    round: int
+
+
+class Averaged(Fact, frozen=True, tag=True):
+    """The learner released the model after a round of updates, in which so many peers answered."""
+
+    round: int
+    answers: int
+
+
 class Exchanged(Fact, frozen=True, tag=True):
     """The peer sent a request to the party ``to`` (short id) at ``at``, and had its reply, or none, later.
 
@@ -231,6 +244,8 @@ AnyFact: TypeAlias = (
     | Accepted
     | Rejected
     | Ended
+    | Contributed
+    | Averaged
     | Exchanged
     | Traffic
 )

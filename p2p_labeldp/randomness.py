@@ -6,6 +6,8 @@ in bulk for all peers:
 
     stream                what it decides                                            shared by the engines
     LABELS + round        word 0: the flip; word 1: the cluster-mate; 2, 3: unused   yes
+    UPDATES + round       word 0: takes part?; 1, 2: key what privatises; 3: unused  yes
+    CENTRAL + round       ordinal 0: the learner's noise on a round's average        yes
     IDENTITY              the four words are a peer's secret key                     no
     TIMING                word 0: when in its window a report leaves                 no
     GOSSIP                seeds the generator that picks whom to gossip with         no
@@ -38,10 +40,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from p2p_labeldp import keyed_stream
 from p2p_labeldp.errors import ConfigurationError, LocalProtocolError
 
 WORDS_PER_PEER = 4
 FLIP_WORD, MATE_WORD = 0, 1
+SAMPLING_WORD = 0
 MAX_SEED = 2**64 - 1
 
 
@@ -57,6 +61,8 @@ class Stream(IntEnum):
     ATTACK = 7
     CURATOR = 8
     LABELS = 1 << 32  # + round
+    UPDATES = 1 << 33  # + round
+    CENTRAL = 1 << 34  # + round
 
 
 def check_seed(seed: int) -> int:
@@ -126,6 +132,23 @@ class Randomness(Protocol):
         ...
 
 
+class RoundRandomness(Protocol):
+    """What is random in rounds of updates. A round is named by its id, which covers the model that was sent, and by its
+    number, which is enough in a study."""
+
+    def sampling_word(self, *, round_id: bytes, number: int) -> int:
+        """64 bits that decide whether a peer takes part."""
+        ...
+
+    def update_generator(self, *, round_id: bytes, number: int) -> np.random.Generator:
+        """What a peer privatises its update with: the same for the same round, another for any other."""
+        ...
+
+    def noise_generator(self, *, round_id: bytes, number: int, reports: bytes) -> np.random.Generator:
+        """What a learner draws a round's noise from: never the same for two sums, named by a digest of ``reports``."""
+        ...
+
+
 class Replay:
     """The coins of peer ``ordinal`` in a study: anyone who knows the seed knows them all."""
 
@@ -142,6 +165,16 @@ class Replay:
 
     def mate_word(self, *, label_id: str, round_id: bytes, roster: bytes) -> int:
         return self._label_word(MATE_WORD)
+
+    def sampling_word(self, *, round_id: bytes, number: int) -> int:
+        return word(self.seed, Stream.UPDATES + number, self.ordinal, SAMPLING_WORD)
+
+    def update_generator(self, *, round_id: bytes, number: int) -> np.random.Generator:
+        key = _philox(self.seed, Stream.UPDATES + number, self.ordinal).random_raw(WORDS_PER_PEER)[1:3]
+        return np.random.Generator(np.random.Philox(key=key))
+
+    def noise_generator(self, *, round_id: bytes, number: int, reports: bytes) -> np.random.Generator:
+        return np.random.Generator(_philox(self.seed, Stream.CENTRAL + number, 0))
 
     def report_delay(self) -> float:
         return word(self.seed, Stream.TIMING, self.ordinal, 0) / 2**64
@@ -183,6 +216,15 @@ class Secret:
     def mate_word(self, *, label_id: str, round_id: bytes, roster: bytes) -> int:
         return int.from_bytes(self._mac("mate", label_id.encode(), round_id, roster)[:8], "big")
 
+    def sampling_word(self, *, round_id: bytes, number: int) -> int:
+        return int.from_bytes(self._mac("sampling", round_id)[:8], "big")
+
+    def update_generator(self, *, round_id: bytes, number: int) -> np.random.Generator:
+        return keyed_stream.generator(self._mac("update", round_id))
+
+    def noise_generator(self, *, round_id: bytes, number: int, reports: bytes) -> np.random.Generator:
+        return keyed_stream.generator(self._mac("central noise", round_id, reports))
+
     def report_delay(self) -> float:
         return random.SystemRandom().random()
 
@@ -218,6 +260,11 @@ def bulk_label_words(seed: int | None, start: int, count: int, round_number: int
     if seed is None:
         return np.frombuffer(os.urandom(8 * WORDS_PER_PEER * count), dtype=np.uint64).reshape(count, WORDS_PER_PEER)
     return words(seed, Stream.LABELS + round_number, start, count)
+
+
+def bulk_sampling_words(seed: int, start: int, count: int, number: int) -> npt.NDArray[np.uint64]:
+    """The sampling words of peers start .. start + count - 1 of a study in one round, shape (count,)."""
+    return words(seed, Stream.UPDATES + number, start, count)[:, SAMPLING_WORD]
 
 
 def numpy_generator(seed: int, stream: Stream, ordinal: int = 0) -> Any:

@@ -58,3 +58,38 @@ def test_a_curators_coins_follow_from_the_seed_alone():
     assert a != c
     with pytest.raises(ConfigurationError, match="seed: "):
         randomness.curator(-1)
+
+
+def test_a_peer_tosses_alone_the_sampling_coins_of_the_population():
+    bulk = randomness.bulk_sampling_words(7, 100, 50, number=3)
+    for i in range(50):
+        assert randomness.replay(7, 100 + i).sampling_word(round_id=b"", number=3) == bulk[i]
+
+
+def test_draws_of_peers_rounds_and_seeds_differ_and_repeat():
+    def draw(seed, ordinal, number):
+        coins = randomness.replay(seed, ordinal)
+        return coins.update_generator(round_id=b"", number=number).random(), coins.noise_generator(
+            round_id=b"", number=number, reports=b""
+        ).random()
+
+    base = draw(1, 2, 3)
+    assert draw(1, 2, 3) == base
+    assert base[0] not in {draw(9, 2, 3)[0], draw(1, 9, 3)[0], draw(1, 2, 9)[0], base[1]}
+    assert base[1] not in {draw(9, 2, 3)[1], draw(1, 2, 9)[1]}
+
+
+def test_a_secrets_draws_serve_one_purpose_and_one_round_each():
+    secret = randomness.Secret(bytes(32))
+    draws = [
+        secret.update_generator(round_id=b"1", number=0).random(),
+        secret.update_generator(round_id=b"2", number=0).random(),
+        secret.noise_generator(round_id=b"1", number=0, reports=b"").random(),
+        secret.noise_generator(round_id=b"1", number=0, reports=b"x").random(),
+        secret.sampling_word(round_id=b"1", number=0) / 2**64,
+        secret.sampling_word(round_id=b"2", number=0) / 2**64,
+    ]
+    assert len(set(draws)) == len(draws)
+    assert (
+        secret.update_generator(round_id=b"1", number=5).random() == draws[0]
+    )  # the id names the round, number included

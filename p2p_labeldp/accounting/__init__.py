@@ -12,7 +12,8 @@ What to call:
 - ``coalition``    the learner with mates that follow the protocol
 - ``multiclass``   K classes, a certified bound
 - ``composition``  fresh rounds, and other mechanisms, through dp-accounting
-- ``subsampled``   DP-SGD on Poisson batches, through dp-accounting (which nothing but these two imports)
+- ``subsampled``   DP-SGD on Poisson batches, through dp-accounting (which nothing but these two and ``renyi`` imports)
+- ``federated``     rounds of private updates: the central guarantee, each peer's local and reconstruction ledgers
 - ``iteration``    one pass of noisy projected gradient descent, in a random or a fixed order
 - ``gaussian``     the Gaussian mechanism, exact
 - ``theorems``     the paper's statement and approximations, to compare with and never to publish

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli import account_central, reconstruction
+from p2p_labeldp.cli import account_central, account_federated, reconstruction
 from p2p_labeldp.cli.answers import answer, check_colluders, check_flip, check_size, delta_of, refusing
 from p2p_labeldp.cli.answers import state as _state
 from p2p_labeldp.errors import ConfigurationError
@@ -88,6 +88,7 @@ app = typer.Typer(name="account", help=HELP, rich_markup_mode=None, add_completi
 app.command("uniform-rr", help=account_central.UNIFORM_RR_HELP)(account_central.uniform_rr)
 app.command("cluster-rr", help=account_central.CLUSTER_RR_HELP)(account_central.cluster_rr)
 app.command("dp-sgd", help=account_central.DP_SGD_HELP)(account_central.dp_sgd)
+app.command("federated", help=account_federated.HELP)(account_federated.command)
 
 
 @app.command("resampling", help=RESAMPLING_HELP)

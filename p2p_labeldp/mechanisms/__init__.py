@@ -11,5 +11,5 @@ Labels, in one place (``release`` has their interface):
 - ``discrete_laplace``, ``probability_floor``, ``redraw``   what they are made of: exact noise, floor and coins
 
 Updates: ``privunit``, ``privunit_infinity``, ``privunit_gaussian``, ``projunit`` (directions), ``scalar`` (magnitudes),
-``separated`` (both), and what they are made of.
+``separated`` (both), and what they are made of; ``noisy_average``, what a learner releases of the reports.
 """

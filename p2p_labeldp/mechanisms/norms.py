@@ -80,6 +80,18 @@ def euclidean(update: Update, dimension: int) -> Measured:
     return Measured(values=values, norm=math.sqrt(dot(values, values)), exponent=exponent)
 
 
+def clip(update: Update, max_radius: float, dimension: int) -> npt.NDArray[np.float64]:
+    """An update of shape (dimension,), or the one of its direction with norm ``max_radius`` if it is longer.
+
+    Raises:
+        ConfigurationError: Another shape, or an entry that is NaN or infinite; seen before anything is compared.
+    """
+    measured = euclidean(update, dimension)
+    if measured.radius <= max_radius:
+        return np.asarray(update, dtype=np.float64)
+    return measured.values.astype(np.float64) * (max_radius / measured.norm * (1.0 - 1e-15))  # rounding stays below
+
+
 def maximum(update: Update, dimension: int) -> Measured:
     """Checks an update of shape (dimension,) and measures its largest entry."""
     values = check_update(update, (dimension,))

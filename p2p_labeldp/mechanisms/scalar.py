@@ -137,6 +137,10 @@ class GridScalar(ABC):
         low, high = self.output_range
         return max(-low, high)
 
+    def outputs(self) -> Vector:
+        """All possible outputs, one for each end point, ascending; shape (k + 1,)."""
+        return self._debias(self.end_points(np.arange(self.levels + 1)))
+
     def variance(self, radius: float) -> float:
         """Exact variance of Z for a magnitude (of its clipped value, if larger than r_max)."""
         r = np.minimum(check_radii(np.array([radius])), self.max_radius)

@@ -6,7 +6,8 @@ party keeps its file locked for as long as it runs: a second instance on the sam
 
 The ledger is for ever. The log is what ``Peer.restore`` and ``Collector.restore`` read; it holds one round. When a peer
 has its outcome all but the outcome and the receipt is erased from it (``secure_delete``: overwritten in the file), and
-a learner's round key when the round is over.
+a learner's round key when the round is over. Of a run of updates a learner's log holds the last checkpoint, and the
+ledger of a peer the level of every round and the last box.
 
 **A key without its ledger.** Before its first round a peer writes, beside its key file, ``KEY.used``: its id and the
 random id of its state. From then on a start that doesn't find that very state is refused, unless told that it is lost.
@@ -31,8 +32,19 @@ import msgspec
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Fact, Flipped
 from p2p_labeldp.protocol import kept
-from p2p_labeldp.protocol.kept import Abandoned, Closed, EndedIn, JoinedAs, OpenedWith
+from p2p_labeldp.protocol.kept import (
+    Abandoned,
+    Checkpoint,
+    Closed,
+    ContributedAs,
+    EndedIn,
+    JoinedAs,
+    OpenedWith,
+    RunClosed,
+    RunOpened,
+)
 from p2p_labeldp.protocol.ledger import Ledger
+from p2p_labeldp.protocol.update_ledger import UpdateLedger
 
 APPLICATION_ID = 0x70326C64  # "p2ld"
 STATE_SUFFIX, USED_SUFFIX = ".state", ".used"
@@ -52,13 +64,21 @@ CREATE TABLE log (n INTEGER PRIMARY KEY, kind TEXT NOT NULL, fact BLOB NOT NULL)
     """
 ALTER TABLE releases ADD COLUMN label_space TEXT NOT NULL DEFAULT '';
 """,
+    """
+CREATE TABLE contributions (
+    run_id BLOB NOT NULL, round INTEGER NOT NULL, round_id BLOB NOT NULL, data_id TEXT NOT NULL,
+    epsilon REAL NOT NULL, box BLOB NOT NULL, peer TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (run_id, round)
+) WITHOUT ROWID;
+""",
 )
 SCHEMA_VERSION = len(_MIGRATIONS)
 """The n-th script makes version n of version n - 1. A state of an earlier version is brought up to date at its start,
 in one transaction; one of a later version is refused."""
 
 _RELEASE = "label_id", "round_id", "roster", "flip_probability", "flipped_label", "label_space", "peer", "at"
-_INTO_THE_FILE = (Flipped, EndedIn, Abandoned, Closed)
+_CONTRIBUTION = "run_id", "round", "round_id", "data_id", "epsilon", "box", "peer", "at"
+_INTO_THE_FILE = (Flipped, EndedIn, Abandoned, Closed, ContributedAs, RunClosed)
 """Not only into the write-ahead log beside it: who moves a state won't think of that, and what is erased is in it."""
 
 
@@ -140,6 +160,16 @@ class Store:
         releases = [Flipped(**dict(zip(_RELEASE, row, strict=True))) for row in rows]
         return Ledger(releases, another_roster=self._another_roster)
 
+    def update_ledger(self, *, budget: float | None = None) -> UpdateLedger:
+        """What has left in rounds of updates so far.
+
+        Args:
+            budget: As for ``UpdateLedger``.
+        """
+        rows = self._db.execute(f"SELECT {', '.join(_CONTRIBUTION)} FROM contributions ORDER BY at").fetchall()  # noqa: S608  a constant
+        entries = [ContributedAs(**dict(zip(_CONTRIBUTION, row, strict=True))) for row in rows]
+        return UpdateLedger(entries, budget=budget)
+
     def facts(self) -> list[Fact]:
         """The log, the oldest first.
 
@@ -155,7 +185,7 @@ class Store:
         """Makes a fact durable before it returns, if a restart needs it.
 
         Raises:
-            LabelAlreadyReleased: The label may not leave again; nothing is written.
+            PrivacyError: What was to leave may not leave again; nothing is written.
             OSError: It can't be written.
         """
         if not isinstance(fact, kept.KINDS):
@@ -164,6 +194,8 @@ class Store:
             with self._transaction():
                 if isinstance(fact, Flipped):
                     self._release(fact)
+                elif isinstance(fact, ContributedAs):
+                    self._contribute(fact)
                 else:
                     self._append(fact)
             if isinstance(fact, _INTO_THE_FILE):
@@ -177,12 +209,24 @@ class Store:
             marks = ", ".join("?" * len(row))
             self._db.execute(f"INSERT INTO releases ({', '.join(_RELEASE)}) VALUES ({marks})", row)  # noqa: S608  constants
 
+    def _contribute(self, fact: ContributedAs) -> None:
+        """Spending and recording are one row; of a run only the last box is of use."""
+        if self.update_ledger().enter(fact):
+            self._db.execute("UPDATE contributions SET box = x'' WHERE run_id = ?", (fact.run_id,))
+            row = [str(fact.peer) if name == "peer" else getattr(fact, name) for name in _CONTRIBUTION]
+            marks = ", ".join("?" * len(row))
+            self._db.execute(f"INSERT INTO contributions ({', '.join(_CONTRIBUTION)}) VALUES ({marks})", row)  # noqa: S608  constants
+
     def _append(self, fact: Fact) -> None:
         match fact:
             case JoinedAs() if self._joined() != fact.round_id:
                 self._erase("")
-            case OpenedWith():
+            case OpenedWith() | RunOpened():
                 self._erase("")
+            case Checkpoint():
+                self._erase("WHERE kind = 'Checkpoint'")
+            case RunClosed():
+                self._erase("WHERE kind = 'RunOpened'")
             case EndedIn() | Abandoned():
                 if self._joined() != fact.round_id:
                     return  # it never joined: nothing of it left, and it may try again

@@ -17,6 +17,7 @@ from p2p_labeldp.facts import (
     Answered,
     Asked,
     Committed,
+    Contributed,
     Ended,
     Fact,
     Flipped,
@@ -144,6 +145,44 @@ class Closed(Fact, frozen=True, kw_only=True, tag=True):
     manifest: bytes
 
 
+class ContributedAs(Contributed, frozen=True, kw_only=True, tag=True):
+    """What left of a peer's data in a round of updates, at which level; 0 if it was nothing.
+
+    A repeat is the same box. Only the last box of a run is kept, the levels for ever.
+    """
+
+    run_id: bytes
+    round_id: bytes
+    data_id: str
+    epsilon: float
+    box: bytes
+
+
+class RunOpened(Fact, frozen=True, kw_only=True, tag=True):
+    """A learner's run of rounds: its signed manifest, and the secret of its key, which is erased with the run."""
+
+    manifest: bytes
+    run_secret: bytes
+
+
+class Checkpoint(Fact, frozen=True, kw_only=True, tag=True):
+    """The signed opening of a round, in which the model stands: all that came before it is in there, and nothing of it
+    is drawn again.
+
+    ``cohorts`` has the number of updates in each round so far, ``participations`` that of each peer, by its name.
+    """
+
+    opening: bytes
+    cohorts: tuple[int, ...]
+    participations: dict[str, int]
+
+
+class RunClosed(Fact, frozen=True, kw_only=True, tag=True):
+    """A learner's run is over."""
+
+    manifest: bytes
+
+
 KeptFact: TypeAlias = (
     JoinedAs
     | GatheredThese
@@ -162,10 +201,14 @@ KeptFact: TypeAlias = (
     | AcceptedFrom
     | Closed
     | Flipped
+    | ContributedAs
+    | RunOpened
+    | Checkpoint
+    | RunClosed
 )
 
 KINDS: tuple[type[Fact], ...] = get_args(KeptFact)
-_PRIVATE = (Flipped, Cleared, Abandoned, OpenedWith, Heard, Rostered, Closed)
+_PRIVATE = (Flipped, Cleared, Abandoned, OpenedWith, Heard, Rostered, Closed, RunOpened, Checkpoint, RunClosed)
 _SHOWN_AS: dict[type[Fact], type[Fact]] = {
     JoinedAs: Joined,
     GatheredThese: Gathered,
@@ -176,6 +219,7 @@ _SHOWN_AS: dict[type[Fact], type[Fact]] = {
     ReportedAs: Reported,
     EndedIn: Ended,
     AcceptedFrom: Accepted,
+    ContributedAs: Contributed,
 }
 
 _encoder = msgspec.msgpack.Encoder()

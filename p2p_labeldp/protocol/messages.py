@@ -8,6 +8,8 @@
     Contradiction               Done                     peer -> peer; also the reply to a digest
     Ask                         Answer                   peer -> peer
     Report                      Receipt                  peer -> learner
+    GetRound                    RoundReply               peer -> learner, in rounds of updates
+    Contribute                  Done                     peer -> learner, in rounds of updates
     anything                    Refusal                  a rule says no; `retry`: later may help
 
 Messages travel as MessagePack arrays, inside a signed HTTP body; the sender is known from the signature and so is never
@@ -179,6 +181,26 @@ class Receipt(Message, frozen=True, tag="receipt"):
     receipt: RecordBytes
 
 
+class GetRound(Message, frozen=True, tag="round?"):
+    """Asks the learner which round of updates is open."""
+
+    run_id: Hash
+
+
+class RoundReply(Message, frozen=True, tag="round"):
+    """The signed opening of the round, with the model; and whether the asker's contribution to it is there."""
+
+    opening: Envelope
+    answered: bool
+
+
+class Contribute(Message, frozen=True, tag="contribution"):
+    """A peer's sealed contribution to a round: an update, or nothing, which only the learner can tell."""
+
+    round_id: Hash
+    sealed: Envelope
+
+
 class Refusal(Message, frozen=True, tag="no"):
     """No, and why. ``retry``: the same request may be right later."""
 
@@ -200,5 +222,8 @@ AnyMessage: TypeAlias = (
     | Answer
     | Report
     | Receipt
+    | GetRound
+    | RoundReply
+    | Contribute
     | Refusal
 )

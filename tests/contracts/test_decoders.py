@@ -21,6 +21,7 @@ from protocol.little_round import LEARNER, OPENED, ROUND, keys, open_roster
 from protocol.little_round import content as record_of
 from protocol.little_round import manifest as manifest_of
 from protocol.little_round import roster as signed_roster
+from protocol.little_run import MANIFEST as FEDERATION
 
 import p2p_labeldp
 from p2p_labeldp import config, facts, protocol, results
@@ -29,7 +30,7 @@ from p2p_labeldp.crypto.signatures import sign_request, sign_response, verify_re
 from p2p_labeldp.errors import ConfigurationError, LabelDPError, ProtocolError, TransportError
 from p2p_labeldp.measuring import row
 from p2p_labeldp.network import launcher, study
-from p2p_labeldp.protocol import admission, closing, directory, kept, manifest, report, roster, wire
+from p2p_labeldp.protocol import admission, closing, directory, federation, kept, manifest, report, roster, wire
 from p2p_labeldp.protocol import messages as m
 from p2p_labeldp.protocol.exchange import answer_info
 from p2p_labeldp.statement import content, signed
@@ -61,6 +62,9 @@ MESSAGES = [
     m.Answer(bytes(60)),
     REPORT,
     m.Receipt(b"receipt"),
+    m.GetRound(ROUND_ID),
+    m.RoundReply(b"opening", True),
+    m.Contribute(ROUND_ID, b"sealed"),
     m.Refusal("not_ready", retry=True),
 ]
 
@@ -92,6 +96,25 @@ def open_ready(envelope):
     return closing.Closing(roster=ROSTER, keys=LEARNER)._open(envelope)
 
 
+RUN = federation.OpenedFederation(
+    run_id=ROUND_ID, learner=ME.peer_id, manifest=FEDERATION, mechanism=FEDERATION.mechanism
+)
+CONTRIBUTION = federation.Contribution(0, True, bytes(24))
+
+
+def open_federation(envelope):
+    return federation.open_federation(envelope, keys=LEARNER, learner=ME.peer_id)
+
+
+def open_federated_round(envelope):
+    return federation.open_round(envelope, of=RUN, keys=LEARNER)
+
+
+def open_contribution(plaintext):
+    sealed = ME.seal(ROUND.sealing_public, plaintext, info=federation._info(ROUND_ID, ME.peer_id))
+    return federation.open_contribution(sealed, peer_id=ME.peer_id, dimension=3, round_id=ROUND_ID, keys=ROUND)
+
+
 def check_receipt(envelope):
     return report.check_receipt(envelope, REPORT, keys=ME, learner=ME.peer_id)
 
@@ -106,6 +129,12 @@ ENVELOPES = {
         (admission.Enrolment,),
     ),
     closing.KIND: (open_ready, closing.ReadyRecord(ROUND_ID, ROSTER.digest, True), (closing.ReadyRecord,)),
+    federation.KIND: (open_federation, FEDERATION, (federation.FederationManifest,)),
+    federation.OPENING_KIND: (
+        open_federated_round,
+        federation.RoundOpening(ROUND_ID, 2, bytes(24)),
+        (federation.RoundOpening,),
+    ),
     report.RECEIPT_KIND: (
         check_receipt,
         report.ReceiptContent(ROUND_ID, ROSTER.digest, ME.peer_id, report.digest(REPORT)),
@@ -247,6 +276,9 @@ DECODERS = {
         ROUND.open(REPORT.sealed, info=report.report_info(ROUND_ID, ROSTER.digest, ME.peer_id)),
         covers=(report.Content,),
     ),
+    "content of a contribution": Case(
+        open_contribution, msgspec.msgpack.encode(CONTRIBUTION), covers=(federation.Contribution,)
+    ),
     "box": Case(
         lambda box: ROUND.open(box, info=BOX_INFO), ME.seal(ROUND.sealing_public, b"\1", info=BOX_INFO), form="bytes"
     ),
@@ -293,6 +325,7 @@ TESTED_HERE = {
     "protocol/admission.py",
     "protocol/closing.py",
     "protocol/directory.py",
+    "protocol/federation.py",
     "protocol/manifest.py",
     "protocol/report.py",
     "protocol/roster.py",

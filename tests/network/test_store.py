@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import p2p_labeldp
-from p2p_labeldp.errors import ConfigurationError, LabelAlreadyReleased
+from p2p_labeldp.errors import ConfigurationError, LabelAlreadyReleased, PrivacyError
 from p2p_labeldp.facts import Ended, Flipped, Outcome, Ready
 from p2p_labeldp.network import store as stores
 from p2p_labeldp.network.store import Store, open_beside
@@ -20,9 +20,11 @@ from p2p_labeldp.protocol.kept import (
     AcceptedFrom,
     AnsweredWith,
     AskedFor,
+    Checkpoint,
     Cleared,
     Closed,
     CommittedTo,
+    ContributedAs,
     EndedIn,
     GatheredThese,
     Heard,
@@ -31,6 +33,8 @@ from p2p_labeldp.protocol.kept import (
     OpenedWith,
     ReportedAs,
     Rostered,
+    RunClosed,
+    RunOpened,
     SignedRoster,
 )
 
@@ -198,7 +202,7 @@ def anothers(path):
     [
         (garbage, "is no state of a peer"),
         (another_programs, "another program's"),
-        (newer, "has version 99; this program reads 3"),
+        (newer, "has version 99; this program reads 4"),
         (anothers, f"is the state of peer {OTHER[:16]}"),
         (Path.mkdir, "can't be opened"),
     ],
@@ -485,3 +489,66 @@ def test_who_did_not_report_has_no_receipt(open_store, tmp_path):
     another.close()
     with pytest.raises(ConfigurationError, match="is no state of a peer"):
         stores.read_receipt(tmp_path / "another")
+
+
+# --- rounds of updates ------------
+
+
+def contributed(number=0, *, run=A, round_id=A, box=b"box", epsilon=6.0):
+    return ContributedAs(
+        peer=ME, at=1.0, round=number, run_id=run, round_id=round_id, data_id="data", epsilon=epsilon, box=box
+    )
+
+
+def test_what_left_in_rounds_of_updates_survives_and_of_a_run_only_the_last_box(open_store):
+    one = open_store()
+    for number in range(3):
+        one(contributed(number, box=bytes([number + 1])))
+    one(contributed(0, run=B))
+    one(contributed(2, box=b"\3"))  # a repeat is no news
+    one.close()
+    ledger = open_store().update_ledger(budget=25.0)
+    assert [ledger.find(A, number).box for number in range(3)] == [b"", b"", b"\3"]
+    assert ledger.find(B, 0) == contributed(0, run=B)
+    assert ledger.spent("data") == 24.0
+    assert not ledger.affords("data", 6.0)
+
+
+def test_a_second_draw_of_one_round_is_refused_on_disk_and_nothing_is_written(open_store):
+    one = open_store()
+    one(contributed())
+    for other in (contributed(box=b"another"), contributed(round_id=B)):
+        with pytest.raises(PrivacyError):
+            one(other)
+    assert one.update_ledger().find(A, 0) == contributed()
+    open_store("fresh")(contributed(box=b"another"))  # the control: the same, first
+
+
+def test_a_learner_keeps_the_last_checkpoint_and_forgets_the_runs_key_with_the_run(open_store):
+    one = open_store()
+    one(OpenedWith(peer="learner", manifest=b"of a round before", round_secret=bytes(32)))
+    one(RunOpened(peer="learner", manifest=b"manifest", run_secret=b"\7" * 32))
+    for number in range(4):
+        one(Checkpoint(peer="learner", opening=bytes([number]), cohorts=(1,) * number, participations={"0": number}))
+    assert one.facts() == [
+        RunOpened(peer="learner", manifest=b"manifest", run_secret=b"\7" * 32),
+        Checkpoint(peer="learner", opening=b"\3", cohorts=(1, 1, 1), participations={"0": 3}),
+    ]
+    one(RunClosed(peer="learner", manifest=b"manifest"))
+    assert [type(fact) for fact in one.facts()] == [Checkpoint, RunClosed]
+    one.close()
+    assert b"\7" * 32 not in one.path.read_bytes()
+
+
+def test_a_state_from_before_rounds_of_updates_is_brought_up_to_date(open_store, tmp_path):
+    with sqlite3.connect(tmp_path / "state") as db:
+        for script in stores._MIGRATIONS[:3]:
+            db.executescript(script)
+        db.execute(f"PRAGMA application_id={stores.APPLICATION_ID}")
+        db.execute("PRAGMA user_version=3")
+        db.execute("INSERT INTO owner VALUES (?, ?)", (ME, "state"))
+    db.close()
+    one = open_store()
+    one(contributed())
+    assert one.update_ledger().spent("data") == 6.0
+    assert one._db.execute("PRAGMA user_version").fetchone() == (stores.SCHEMA_VERSION,)

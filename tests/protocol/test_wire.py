@@ -24,10 +24,12 @@ from p2p_labeldp.protocol.messages import (
     Ask,
     Contact,
     Contradiction,
+    Contribute,
     Digest,
     Done,
     GetManifest,
     GetRoster,
+    GetRound,
     ManifestReply,
     Offer,
     Place,
@@ -36,6 +38,7 @@ from p2p_labeldp.protocol.messages import (
     Refusal,
     Report,
     RosterReply,
+    RoundReply,
     Topic,
 )
 from protocol.little_round import LEARNER, OPENED, ROUND, keys, open_roster
@@ -83,6 +86,9 @@ MESSAGES = {
     Answer: st.builds(Answer, st.binary(max_size=256)),
     Report: st.builds(Report, HASH, HASH, BLOB),
     Receipt: st.builds(Receipt, BLOB),
+    GetRound: st.builds(GetRound, HASH),
+    RoundReply: st.builds(RoundReply, BLOB, st.booleans()),
+    Contribute: st.builds(Contribute, HASH, BLOB),
     Refusal: st.builds(Refusal, st.text(max_size=64), st.booleans()),
 }
 ANY = st.one_of(*MESSAGES.values())

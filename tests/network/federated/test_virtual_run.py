@@ -1,0 +1,80 @@
+"""A run on the in-memory network: one seed one trace, and what its parties are told."""
+
+import struct
+
+import msgspec
+import numpy as np
+import pytest
+
+from network.federated.little_study import FEATURES, LABELS, TERMS, study
+from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.facts import Contributed, Ended, Outcome
+from p2p_labeldp.network.federated import virtual
+from p2p_labeldp.network.federated.study import compute_of, model_of, specs_of, standardised
+from p2p_labeldp.network.study import Where
+
+
+def test_one_seed_is_one_model_and_another_seed_another():
+    first, again, other = (virtual.play(study(seed=seed)) for seed in (5, 5, 6))
+    assert first.model == again.model
+    assert first.facts == again.facts
+    assert first.model.parameters != other.model.parameters
+    assert first.model.complete
+
+
+def test_every_peer_answers_every_round_and_ends():
+    played = virtual.play(study())
+    assert sum(isinstance(fact, Contributed) for fact in played.facts) == len(LABELS) * TERMS.rounds
+    assert [fact.outcome for fact in played.facts if isinstance(fact, Ended)] == [Outcome.REPORTED] * len(LABELS)
+    assert sum(played.model.cohorts) == sum(played.model.participations.values())
+    assert len(played.model.cohorts) == TERMS.rounds
+
+
+def test_latency_changes_the_order_of_things_and_not_the_model():
+    slow = virtual.play(study(), latency=(0.5, 1.5))
+    assert slow.model == virtual.play(study()).model
+
+
+def test_a_budget_holds_for_each_peer():
+    level = 6.0
+    played = virtual.play(study(budget=2 * level))
+    free = virtual.play(study())
+    assert max(free.model.participations.values()) > 2
+    assert max(played.model.participations.values()) == 2
+
+
+def test_without_a_seed_no_two_runs_are_the_same():
+    first, again = (virtual.play(study(seed=None)) for _ in range(2))
+    assert first.model.complete
+    assert first.model.parameters != again.model.parameters
+
+
+def test_a_peer_is_told_its_own_example_and_no_other():
+    (spec,) = specs_of(study(), learner=Where(bytes(32), "learner", 1), ordinals=[3])
+    assert spec.features == tuple(FEATURES[3])
+    assert spec.label == LABELS[3]
+    told = msgspec.msgpack.encode(spec)
+    assert struct.pack(">d", FEATURES[4, 0]) not in told
+    assert struct.pack(">d", FEATURES[3, 0]) in told
+
+
+def test_features_are_standardised_by_what_is_public_and_outliers_are_shortened():
+    rows = standardised([[3.0, 4.0, 5.0], [1e9, 0.0, 0.0]], msgspec.structs.replace(TERMS, shift=(1.0, 2.0, 3.0)))
+    assert rows[0] == pytest.approx(np.array([2.0, 2.0, 2.0]) * 3**0.5 / 12**0.5)
+    assert np.linalg.norm(rows[1]) == pytest.approx(3**0.5)
+    short = standardised([[0.1, 0.2, 0.3]], TERMS)
+    assert (short == [[0.1, 0.2, 0.3]]).all()
+
+
+def test_bad_data_are_found_before_any_round_by_their_own_peer():
+    model = TERMS.built()
+    with pytest.raises(ConfigurationError, match=r"^features: "):
+        compute_of(TERMS, model, [[np.nan, 0.0, 0.0]], [0])
+    assert np.isfinite(compute_of(TERMS, model, [[0.5, 0.0, 0.0]], [0])(model.initial(0))).all()
+
+
+def test_a_manifest_of_another_size_than_its_models_is_refused():
+    manifest = TERMS.manifest(run_key=bytes(32), opened=0.0)
+    assert model_of(manifest).dimension == 4
+    with pytest.raises(ConfigurationError, match=r"^dimension: 5 given; logistic_regression has 4"):
+        model_of(msgspec.structs.replace(manifest, dimension=5))
