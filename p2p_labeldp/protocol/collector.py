@@ -174,6 +174,8 @@ class Collector(Machine):
             self.observe(Opened(peer=self.name, at=now, id=self._keys.peer_id.hex()[:SHORT_ID]))
         for fact in self._log:
             self._recall(fact)
+        if self._log and isinstance(last := self._log[-1], Rostered):  # perhaps it died before it told of them
+            self._tell(last.at)
         if self.over:
             return
         if self.state is State.GATHERING:
@@ -365,24 +367,26 @@ class Collector(Machine):
         self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
         for one in signed:
             self._enter(one)
-            self._tell(self.rosters[one.cluster], one.cluster, now)
+        self._tell(now)
         self.state = State.ROSTERED
 
-    def _tell(self, roster: ClusterRoster, cluster: int, now: float) -> None:
-        plan = roster.plan
-        self.observe(
-            Signed(
-                peer=self.name,
-                at=now,
-                cluster=cluster,
-                size=plan.size,
-                flip_probability=plan.flip_probability,
-                delta=plan.delta,
-                holding_minimum=plan.holding_minimum,
+    def _tell(self, at: float) -> None:
+        """States the rosters signed at ``at``; after a restart perhaps once more, and then in the same words."""
+        for cluster, roster in self.rosters.items():
+            plan = roster.plan
+            self.observe(
+                Signed(
+                    peer=self.name,
+                    at=at,
+                    cluster=cluster,
+                    size=plan.size,
+                    flip_probability=plan.flip_probability,
+                    delta=plan.delta,
+                    holding_minimum=plan.holding_minimum,
+                )
             )
-        )
-        for member in roster.members:
-            self.observe(Listed(peer=self._name_of(member), at=now, cluster=cluster))
+            for member in roster.members:
+                self.observe(Listed(peer=self._name_of(member), at=at, cluster=cluster))
 
     def _name_of(self, peer_id: bytes) -> Name:
         return self._ordinals[peer_id] if self.opened.manifest.study else peer_id.hex()
