@@ -41,6 +41,7 @@ AFTER_ACCEPTANCE = (None, Reason.NO_RECEIPT, Reason.CRASHED)
 class Rules:
     """What the manifest says, in seconds after the opening."""
 
+    join: float
     exchange: float
     closing: float
     end: float
@@ -86,6 +87,7 @@ class Witnessed:
         honest_learner: Whether the learner keeps to the protocol.
         running: Parties that ran when all was over; ``unfinished`` are those of them that do not think so.
         unable_until: When a party was last stopped, away or waiting for its disk.
+        held_up: From when until when a party was stopped, or waited for its disk, by its own clock.
         known: Whom a peer knew half a period before the join deadline.
         commitments: The digest of the roster that each peer accepted, and its members.
         asks: (peer, mate, ask) of every ask that left an honest peer.
@@ -103,6 +105,7 @@ class Witnessed:
     running: frozenset[Name] = frozenset()
     unfinished: frozenset[Name] = frozenset()
     unable_until: Mapping[Name, float] = field(default_factory=dict)
+    held_up: Mapping[Name, Sequence[tuple[float, float]]] = field(default_factory=dict)
     known: Mapping[Name, frozenset[Name]] = field(default_factory=dict)
     commitments: Mapping[Name, RosterSeen] = field(default_factory=dict)
     asks: Sequence[tuple[Name, Name, bytes]] = ()
@@ -120,6 +123,7 @@ def broken(seen: Witnessed) -> list[str]:
         *_answering(seen),
         *_accepting(seen),
         *_closing(seen),
+        *_being_there(seen),
         *_guaranteeing(seen),
     }
     return sorted(found)
@@ -258,6 +262,15 @@ def _closing(seen: Witnessed) -> Iterable[str]:
         for other in counted - seen.liars:
             if other not in ready or ready[other].holding != (other in holding):
                 yield f"{peer} counted {other} for what it never said"
+
+
+def _being_there(seen: Witnessed) -> Iterable[str]:
+    """Asks are made in the first three quarters of the exchange; what comes later repeats them."""
+    all_asked = seen.rules.exchange - (seen.rules.exchange - seen.rules.join) / 4
+    for fact in _honest(seen, Ready):
+        for since, until in seen.held_up.get(fact.peer, ()):
+            if since < all_asked - 1e-9 and until > seen.rules.exchange + 1e-9:
+                yield f"{fact.peer} was stopped while others asked, and says that it was able to answer"
 
 
 def _names(bits: bytes, roster: RosterSeen) -> set[Name]:

@@ -145,4 +145,5 @@ def learn_from_peers(
         evidence=collected.evidence,
         keys=keys,
     )
-    return Run(result=result, facts=heard, noisy=noisy, config=config, basis=basis)
+    # a learner that died as it told of its rosters tells of them again
+    return Run(result=result, facts=list(dict.fromkeys(heard)), noisy=noisy, config=config, basis=basis)

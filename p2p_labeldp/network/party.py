@@ -12,9 +12,11 @@ from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import PeerSpec
 from p2p_labeldp.protocol import restoring
 from p2p_labeldp.protocol.effects import Address
+from p2p_labeldp.protocol.kept import Abandoned, EndedIn
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.peer import Peer
 from p2p_labeldp.protocol.policy import Policy
+from p2p_labeldp.protocol.restoring import Past
 from p2p_labeldp.randomness import Randomness
 
 A_MOMENT_SECONDS = 0.1  # past the end of a round, and then it is over by any clock's reading
@@ -69,20 +71,27 @@ class Party:
         Args:
             now: Unix seconds.
         """
-        past = None if self.store is None else restoring.read(self.store.facts())
-        if past is None or not past.unfinished or now <= past.joined.over_by + ALLOWED_SKEW_SECONDS:
+        past = self._died_in()
+        if past is None or now <= past.joined.over_by + ALLOWED_SKEW_SECONDS:
             return []
-        if past.joined.label_id != self.example.label_id:
-            raise past.of_another_label(self.example.label_id)
-        assert self.store is not None
-        return restoring.abandon(
-            past,
-            name=self.name,
-            example=self.example,
-            label_space=self.label_space,
-            keys=self.keys,
-            randomness=self.coins,
-            ledger=self.store.ledger(),
+        return self._through_with(past, Abandoned(peer=self.name, round_id=past.joined.round_id))
+
+    def gives_up(self, outcome: Outcome, reason: Reason | None) -> list[Fact]:
+        """What is to be persisted and told, in order, of a party that ends without having heard of a round; its outcome
+        comes last. If it died in a round, that one ends so, and no restart takes it up again.
+
+        Args:
+            outcome: How it ends; ``failed`` (``no_receipt``) instead, if its report may have been accepted.
+            reason: Why.
+        """
+        past = self._died_in()
+        if past is None:
+            return [Ended(peer=self.name, outcome=outcome, reason=reason)]
+        if past.reported is not None:
+            outcome, reason = Outcome.FAILED, Reason.NO_RECEIPT
+        at, round_id = past.joined.at, past.joined.round_id
+        return self._through_with(
+            past, EndedIn(peer=self.name, at=at, outcome=outcome, reason=reason, round_id=round_id)
         )
 
     def patience(self, now: float, *, usual: float) -> float:
@@ -92,17 +101,35 @@ class Party:
             now: Unix seconds.
             usual: Of a party that has no round behind it.
         """
-        past = None if self.store is None else restoring.read(self.store.facts())
-        if past is None or not past.unfinished:
+        past = self._died_in()
+        if past is None:
             return usual
         return min(max(past.joined.over_by + ALLOWED_SKEW_SECONDS - now, 0.0) + A_MOMENT_SECONDS, usual)
 
-    def stopped(self) -> Ended:
-        """The outcome of a party that is told to end before it has heard of a round, or of the one it died in."""
+    def _died_in(self) -> Past | None:
+        """The round that it died in, if there is one.
+
+        Raises:
+            ConfigurationError: It died in it with another example.
+        """
         past = None if self.store is None else restoring.read(self.store.facts())
-        if past is not None and past.unfinished and past.reported is not None:
-            return Ended(peer=self.name, outcome=Outcome.FAILED, reason=Reason.NO_RECEIPT)
-        return Ended(peer=self.name, outcome=Outcome.ABSTAINED, reason=Reason.NOT_READY)
+        if past is None or not past.unfinished:
+            return None
+        if past.joined.label_id != self.example.label_id:
+            raise past.of_another_label(self.example.label_id)
+        return past
+
+    def _through_with(self, past: Past, end: Fact) -> list[Fact]:
+        assert self.store is not None
+        return restoring.end(
+            past,
+            end,
+            example=self.example,
+            label_space=self.label_space,
+            keys=self.keys,
+            randomness=self.coins,
+            ledger=self.store.ledger(),
+        )
 
     def peer(self, opened: OpenedManifest) -> Peer:
         """The machine; the one of an earlier life, if it left a log."""

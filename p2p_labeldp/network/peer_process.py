@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
@@ -17,6 +17,7 @@ from p2p_labeldp.network.host import Host, Sink, fetch_manifest
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.party import Party
 from p2p_labeldp.network.tls import Tls
+from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.manifest import open_manifest
 
 _log = logging.getLogger(__name__)
@@ -90,9 +91,8 @@ async def _run_peer(
     tls: Tls | None,
 ) -> None:
     assert isinstance(party.keys, Keys)  # transparent keys have no place on a wire
-    key = party.keys.signing_key
     store = party.store or _keep_nothing
-    host = Host(key=key, client=client, sink=sink, store=store)
+    host = Host(key=party.keys.signing_key, client=client, sink=sink, store=store)
     try:
         if _abandoned(party, store, sink):
             return
@@ -100,49 +100,67 @@ async def _run_peer(
         if watcher is not None:
             watcher.watch(host)
         sink(Listening(peer=party.name))
-        patience = party.patience(time.time(), usual=PATIENCE_SECONDS)
-        asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=patience)
-        async with scout:
-            reply = await _unless(stopped, asking)
-        if reply is None:
-            sink(party.stopped())
-            return
-        try:
-            opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
-        except ProtocolError as exc:  # the learner itself gave it: its answer is signed
-            sink(Rejected(peer=party.name, about=f"policy: manifest: {getattr(exc, 'detail', '') or exc}"))
-            sink(Ended(peer=party.name, outcome=Outcome.REFUSED, reason=Reason.POLICY))
-            return
-        peer = party.peer(opened)
-        host.start(peer, elapsed=reply.elapsed)
-        if await _unless(stopped, _told(host.finished())) is None and peer.waits_for_its_receipt:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(host.finished(), FINISH_SECONDS)
-        host.stop()
+        end = await _take_part(party, host, client, stopped, scout, sink)
+        if end is not None and not _abandoned(party, store, sink):  # by now the round that it died in may be over
+            _keep_and_tell(party.gives_up(*end), store, sink)
     except ConfigurationError:
         raise  # the user's to put right, before any round
-    except ClockSkew:
-        sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CLOCK_SKEW))
     except (PrivacyError, OSError) as exc:  # a label that can't be recorded as spent does not leave
         _log.error("this peer can't keep its state: %s", exc)
         sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
-    except LabelDPError:  # the learner is gone; so is, by now, a round that this peer died in
-        if not _abandoned(party, store, sink):
-            sink(Ended(peer=party.name, outcome=Outcome.UNREACHABLE))
     finally:
         await host.close()
         sent = host.server.traffic
         sink(Traffic(peer=party.name, messages=sent.messages_sent, bytes=sent.bytes_sent))
 
 
+async def _take_part(
+    party: Party, host: Host, client: HttpClient, stopped: asyncio.Event | None, scout: Scout, sink: Sink
+) -> tuple[Outcome, Reason | None] | None:
+    """Plays the round to its end; how it ends instead, if it comes to no round."""
+    assert isinstance(party.keys, Keys)
+    patience = party.patience(time.time(), usual=PATIENCE_SECONDS)
+    key = party.keys.signing_key
+    asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=patience)
+    try:
+        async with scout:
+            reply = await _unless(stopped, asking)
+        if reply is None:
+            return Outcome.ABSTAINED, Reason.NOT_READY
+        try:
+            opened = open_manifest(reply.manifest, keys=party.keys, learner=party.learner.peer_id)
+        except ProtocolError as exc:  # the learner itself gave it: its answer is signed
+            sink(Rejected(peer=party.name, about=f"policy: manifest: {getattr(exc, 'detail', '') or exc}"))
+            return Outcome.REFUSED, Reason.POLICY
+        peer = party.peer(opened)
+        host.start(peer, elapsed=reply.elapsed)
+        if await _unless(stopped, _told(host.finished())) is None and peer.waits_for_its_receipt:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(host.finished(), FINISH_SECONDS)
+        host.stop()
+    except (ConfigurationError, PrivacyError):
+        raise
+    except ClockSkew:
+        return Outcome.FAILED, Reason.CLOCK_SKEW
+    except LabelDPError:  # the learner is gone
+        return Outcome.UNREACHABLE, None
+    return None
+
+
 def _abandoned(party: Party, store: Sink, sink: Sink) -> bool:
     """Ends a round that the party died in, if it is over."""
     left = party.left_behind(time.time())
-    for fact in left:
-        store(fact)
     if left:
-        sink(Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED))
+        _keep_and_tell([*left, Ended(peer=party.name, outcome=Outcome.FAILED, reason=Reason.CRASHED)], store, sink)
     return bool(left)
+
+
+def _keep_and_tell(ends: Iterable[Fact], store: Sink, sink: Sink) -> None:
+    """What is told is on disk, or a restart would tell another end."""
+    for fact in ends:
+        store(fact)
+        if (told := exported(fact)) is not None:
+            sink(told)
 
 
 async def _told(done: Coroutine[None, None, None]) -> bool:

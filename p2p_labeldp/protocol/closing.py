@@ -1,11 +1,12 @@
 """Closing a round whole: who was able to answer, who holds an answer, and whether that is enough to report.
 
 At the exchange deadline every peer that was able to answer throughout gossips one signed ready record, which says
-whether it holds an answer. Who accepted its roster too late for those it had told to ask again was not: it would have
-answered some of its askers and not others, and the guarantee knows only mates that answer all or none. A peer reports
-only if it is ready itself, its mate is ready, and at least h ready peers hold an answer. ``ready`` alone is a mate's
-belief about itself and cannot see asks that never arrived; ``holding`` can: with p members answering, h or more hold
-with probability P(Bin(s, p/s) >= h), and the roster's guarantee charges exactly that.
+whether it holds an answer. Who accepted its roster too late for those it had told to ask again was not, nor who was
+stopped before all had asked and until it was too late: it would have answered some of its askers and not others, and
+the guarantee knows only mates that answer all or none. A peer reports only if it is ready itself, its mate is ready,
+and at least h ready peers hold an answer. ``ready`` alone is a mate's belief about itself and cannot see asks that
+never arrived; ``holding`` can: with p members answering, h or more hold with probability P(Bin(s, p/s) >= h), and the
+roster's guarantee charges exactly that.
 """
 
 from __future__ import annotations

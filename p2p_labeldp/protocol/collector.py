@@ -174,6 +174,8 @@ class Collector(Machine):
             self.observe(self._opening(now))
         for fact in self._log:
             self._recall(fact)
+        if self._log and isinstance(last := self._log[-1], Rostered):  # perhaps it died before it told of them
+            self._tell(last.at)
         if self.over:
             return
         if self.state is State.GATHERING:
@@ -370,12 +372,14 @@ class Collector(Machine):
         self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
         for one in signed:
             self._enter(one)
-            self._tell(self.rosters[one.cluster], one.cluster, now)
+        self._tell(now)
         self.state = State.ROSTERED
 
-    def _tell(self, roster: ClusterRoster, cluster: int, now: float) -> None:
-        for fact in self._about(roster, cluster, now):
-            self.observe(fact)
+    def _tell(self, at: float) -> None:
+        """States the rosters signed at ``at``; after a restart perhaps once more, and then in the same words."""
+        for cluster, roster in self.rosters.items():
+            for fact in self._about(roster, cluster, at):
+                self.observe(fact)
 
     def _about(self, roster: ClusterRoster, cluster: int, at: float) -> Iterator[Fact]:
         plan = roster.plan

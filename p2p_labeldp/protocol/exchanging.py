@@ -33,6 +33,11 @@ class Exchanging:
         return (self._peer.deadlines.exchange - self._peer.deadlines.join) / ASK_TRIES
 
     @property
+    def last_quarter(self) -> float:
+        """From when on nobody asks for the first time."""
+        return self._peer.deadlines.exchange - self._patience
+
+    @property
     def last_return(self) -> float:
         """Until when a peer that was away can come back: each asker, though it waits for an answer that is lost, asks
         once more before the exchange ends."""
@@ -96,6 +101,13 @@ class Exchanging:
                     AnsweredWith(peer=peer.name, at=now, asker=asker, asker_id=sender, ask_id=message.ask_id, box=given)
                 )
         return answer
+
+    def on_last_quarter(self, now: float) -> None:
+        """A peer that hears this alarm only when the exchange is over was stopped before everybody had asked: those who
+        had not it never answered. Less than a quarter late is a busy machine: what came in meanwhile is answered now,
+        and what was not asked by then was a repeat."""
+        part = self._peer.my
+        part.able = part.able and now <= self._peer.deadlines.exchange
 
     def on_deadline(self, now: float) -> None:
         """The exchange is over: says whether this peer is ready, and holding."""

@@ -68,7 +68,7 @@ class Part:
     roster: OpenedRoster
     exchange: Exchange
     closing: Closing
-    able: bool  # to answer throughout: whoever was told to ask again has had the time to
+    able: bool  # to answer throughout: whoever was told to ask again has had the time to, and it was not stopped
     report: Report | None = None
     last_failure: Reason = Reason.MATE_TIMEOUT
 

@@ -22,7 +22,7 @@ from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.exchange import Exchange
 from p2p_labeldp.protocol.exchanging import Exchanging
 from p2p_labeldp.protocol.joining import Joining
-from p2p_labeldp.protocol.kept import CommittedTo, JoinedAs
+from p2p_labeldp.protocol.kept import Abandoned, CommittedTo, JoinedAs
 from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
@@ -165,6 +165,7 @@ class Peer(Participant):
             "join": self._joining.on_join_deadline,
             "roster": self._joining.on_fetch_roster,
             "ask": self._exchanging.on_ask,
+            "last quarter": self._exchanging.on_last_quarter,
             "exchange": self._exchanging.on_deadline,
             "closing": reporting.on_closing_deadline,
             "report": reporting.on_report,
@@ -330,14 +331,15 @@ class Peer(Participant):
             closing=Closing(roster=accepted, keys=self.keys),
             able=since <= self.deadlines.exchange - self.repeat_seconds,
         )
+        self.set_alarm("last quarter", self._exchanging.last_quarter)
         self._gossip.closing = self.part.closing
 
     # -- after a restart -------------------------------------------------------------------------------------------
 
     def _abandon(self, past: Past) -> None:
-        left = restoring.abandon(
+        left = restoring.end(
             past,
-            name=self.name,
+            Abandoned(peer=self.name, round_id=past.joined.round_id),
             example=self.example,
             label_space=self._label_space,
             keys=self.keys,

@@ -10,6 +10,7 @@
     in the closing phase                    its ready record is signed anew, to the same bytes; the others' are gossiped
     after the verdict                       it reports, at the time it drew; a report that left leaves again as it was
     in a round that is over                 failed, crashed; its label is spent if it had accepted a roster
+    in a round whose learner is gone        unreachable, or without a receipt if its report had left; its label as above
 
 Nothing is drawn, flipped or chosen a second time. A deadline that passed meanwhile is a phase in which the peer was not
 there: whatever it would have said then it does not say later.
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.facts import Ended, Fact, Name, Outcome, Ready, Reason
+from p2p_labeldp.facts import Ended, Fact, Outcome, Ready, Reason
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import roster
 from p2p_labeldp.protocol.exchange import Exchange
@@ -128,37 +129,35 @@ def _add(past: Past, fact: Fact) -> None:
             pass
 
 
-def abandon(
+def end(
     past: Past,
+    how: Fact,
     *,
-    name: Name,
     example: Example,
     label_space: LabelSpace,
     keys: KeyRing,
     randomness: Randomness,
     ledger: Ledger,
 ) -> list[Fact]:
-    """What is to be persisted of a round that was over before its peer came back.
+    """What is to be persisted of a round that its peer is through with and does not take up again; ``how`` comes last.
 
     If the peer had accepted a roster its label is spent, though perhaps nobody asked for it: who comes to another round
     with an unspent label would tell just that.
     """
-    facts: list[Fact] = []
-    if past.committed is not None:
-        accepted = roster.reopen(past.committed.roster, keys=keys)
-        place = {"round_id": accepted.roster.round_id, "roster": accepted.digest}
-        if not ledger.holds(example.label_id, **place):
-            exchange = Exchange(
-                roster=accepted,
-                example=example,
-                num_classes=len(label_space),
-                keys=keys,
-                randomness=randomness,
-                round_key=b"",
-                flipped=ledger.flipped(example.label_id),
-            )
-            release = exchange.release(peer=name, now=past.committed.at, label_space=label_space.digest)
-            ledger.enter(release)
-            facts.append(release)
-    facts.append(Abandoned(peer=name, round_id=past.joined.round_id))
-    return facts
+    if past.committed is None:
+        return [how]
+    accepted = roster.reopen(past.committed.roster, keys=keys)
+    if ledger.holds(example.label_id, round_id=accepted.roster.round_id, roster=accepted.digest):
+        return [how]
+    exchange = Exchange(
+        roster=accepted,
+        example=example,
+        num_classes=len(label_space),
+        keys=keys,
+        randomness=randomness,
+        round_key=b"",
+        flipped=ledger.flipped(example.label_id),
+    )
+    release = exchange.release(peer=how.peer, now=past.committed.at, label_space=label_space.digest)
+    ledger.enter(release)
+    return [release, how]

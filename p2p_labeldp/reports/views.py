@@ -137,7 +137,7 @@ class _Run:
 
     names: dict[str, Name] = field(default_factory=dict)
     peers: set[Name] = field(default_factory=set)
-    members: dict[int, list[Name]] = field(default_factory=lambda: defaultdict(list))
+    members: dict[int, dict[Name, None]] = field(default_factory=lambda: defaultdict(dict))
     cluster: dict[Name, int] = field(default_factory=dict)
     mate: dict[Name, Asked] = field(default_factory=dict)
     held: dict[Name, float] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class _Run:
                 self.names[fact.id] = fact.peer
                 self.peers.add(fact.peer)
             case Listed():
-                self.members[fact.cluster].append(fact.peer)
+                self.members[fact.cluster][fact.peer] = None  # a learner that was killed may say it again
             case Committed():
                 self.cluster[fact.peer] = fact.cluster
             case Asked():
@@ -215,8 +215,8 @@ def _exchanges(run: _Run, party: Party) -> Iterator[Line]:
 def _rosters(facts: Iterable[Fact], run: _Run, party: Party) -> Iterator[Line]:
     """A mate has seen the roster that it committed to."""
     seen = {run.cluster[mate] for mate in party.mates if mate in run.cluster}
-    for fact in facts:
-        if isinstance(fact, Signed) and (party.learner or fact.cluster in seen):
+    for fact in {fact.cluster: fact for fact in facts if isinstance(fact, Signed)}.values():
+        if party.learner or fact.cluster in seen:
             yield {
                 "saw": "roster",
                 "at": fact.at,
@@ -225,7 +225,7 @@ def _rosters(facts: Iterable[Fact], run: _Run, party: Party) -> Iterator[Line]:
                 "flip_probability": fact.flip_probability,
                 "delta": fact.delta,
                 "holding_minimum": fact.holding_minimum,
-                "members": run.members[fact.cluster],
+                "members": list(run.members[fact.cluster]),
             }
 
 
@@ -279,6 +279,6 @@ def _told(facts: Iterable[Fact], run: _Run, party: Party, features: dict[Name, t
                 yield {"saw": "refusal", "at": fact.at, "peer": fact.peer, "about": fact.about}
 
 
-def _named(bits: bytes, members: list[Name]) -> list[Name]:
+def _named(bits: bytes, members: Iterable[Name]) -> list[Name]:
     flags = int.from_bytes(bits, "little")
     return [member for place, member in enumerate(members) if flags >> place & 1]

@@ -22,7 +22,9 @@ from p2p_labeldp.facts import (
     Tallied,
 )
 
-RULES = Rules(exchange=16.0, closing=21.0, end=31.0, flip_probability=0.1, tolerated_loss=0.05, minimum_size=2)
+RULES = Rules(
+    join=10.0, exchange=16.0, closing=21.0, end=31.0, flip_probability=0.1, tolerated_loss=0.05, minimum_size=2
+)
 ROSTER = RosterSeen(members=(0, 1), flip_probability=0.1, delta=0.25, holding_minimum=2)
 ALL = bytes([3])
 
@@ -104,6 +106,10 @@ def test_a_round_that_went_well_breaks_nothing():
         (seen(Tallied(peer=0, ready=bytes([1]), holding=ALL)), "0 reported though its mate was not ready"),
         (seen(Tallied(peer=0, ready=ALL, holding=bytes([1]))), "0 reported though too few held an answer"),
         (seen(Ready(peer=1, holding=False)), "0 counted 1 for what it never said"),
+        (
+            seen(held_up={0: [(14.0, 16.5)]}),
+            "0 was stopped while others asked, and says that it was able to answer",
+        ),
         (seen(commitments={0: roster(members=(1, 2)), 1: ROSTER}), "0 accepted a roster that is not its own"),
         (seen(commitments={0: roster(members=(0,)), 1: ROSTER}), "0 accepted a roster below the least size"),
         *(
@@ -138,6 +144,11 @@ def test_nothing_is_expected_of_a_liar():
 def test_who_was_stopped_may_end_when_it_goes_on():
     late = seen(Ended(peer=0, at=40.0, outcome=Outcome.REPORTED), unable_until={0: 40.0})
     assert invariants.broken(late) == []
+
+
+@pytest.mark.parametrize("times", [[(14.0, 15.9)], [(15.0, 20.0)], [(17.0, 20.0)]])
+def test_who_went_on_before_the_exchange_was_over_or_was_stopped_when_all_had_asked_may_be_ready(times):
+    assert invariants.broken(seen(held_up={0: times})) == []
 
 
 @pytest.mark.parametrize(("size", "loss", "minimum"), [(3, 0.05, 3), (20, 0.05, 19), (190, 0.05, 181), (10, 0.4, 6)])

@@ -30,6 +30,7 @@ from p2p_labeldp.network.store import Store, open_beside
 from p2p_labeldp.network.study import Terms
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol import report as reports
+from p2p_labeldp.protocol import restoring
 from p2p_labeldp.protocol.admission import enrol
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
@@ -295,22 +296,26 @@ async def test_nothing_in_the_learners_process_has_the_rounds_key_after_the_roun
     assert rings() == []
 
 
+def left_behind(party, *, over_by):
+    """The first fact of a round in which the peer died."""
+    return JoinedAs(
+        peer=party.name,
+        cluster=0,
+        round_id=bytes(32),
+        label_id=party.example.label_id,
+        host=party.host,
+        port=party.port,
+        sequence=1,
+        over_by=over_by,
+    )
+
+
 async def test_a_peer_that_comes_back_when_its_learner_is_gone_waits_no_longer_than_its_round_can_last(tmp_path):
     """With no round behind it the same peer would wait for ten minutes: what the test's own patience would not."""
     ports, gone = await free_ports(3), Address(LEARNER.peer_id, "127.0.0.1", (await free_ports(1))[0])
     with ExitStack() as keep:
         party = parties(tmp_path, ports, gone, keep=keep)[0]
-        left = JoinedAs(
-            peer=party.name,
-            cluster=0,
-            round_id=bytes(32),
-            label_id=party.example.label_id,
-            host=party.host,
-            port=party.port,
-            sequence=1,
-            over_by=time.time() - ALLOWED_SKEW_SECONDS + 1.0,
-        )
-        party.store(left)
+        party.store(left_behind(party, over_by=time.time() - ALLOWED_SKEW_SECONDS + 1.0))
         heard = []
         async with asyncio.timeout(60):
             await run_peers([party], heard.append)
@@ -319,6 +324,26 @@ async def test_a_peer_that_comes_back_when_its_learner_is_gone_waits_no_longer_t
         (Outcome.FAILED, Reason.CRASHED)
     ]
     assert after == 600.0
+
+
+@pytest.mark.parametrize("told_to_end", [False, True])
+async def test_a_peer_that_gives_up_on_its_learner_keeps_the_outcome_that_it_tells(tmp_path, monkeypatch, told_to_end):
+    """Or a further restart, with the learner back, would tell another."""
+    monkeypatch.setattr(peer_process, "PATIENCE_SECONDS", 0.5)
+    ports, gone = await free_ports(3), Address(LEARNER.peer_id, "127.0.0.1", (await free_ports(1))[0])
+    stopped = asyncio.Event()
+    if told_to_end:
+        stopped.set()
+    with ExitStack() as keep:
+        party = parties(tmp_path, ports, gone, keep=keep)[0]
+        party.store(left_behind(party, over_by=time.time() + 3600.0))
+        heard = []
+        await run_peers([party], heard.append, stopped=stopped)
+        past = restoring.read(party.store.facts())
+    (end,) = (fact for fact in heard if isinstance(fact, Ended))
+    expected = (Outcome.ABSTAINED, Reason.NOT_READY) if told_to_end else (Outcome.UNREACHABLE, None)
+    assert (end.outcome, end.reason) == expected
+    assert past.outcome == end
 
 
 @pytest.mark.parametrize("fails", [False, True])

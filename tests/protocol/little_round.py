@@ -14,6 +14,7 @@ from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.directory import PeerRecord, sign_record
 from p2p_labeldp.protocol.effects import Address, Persist, Send
+from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.manifest import Deadlines, Manifest
 from p2p_labeldp.protocol.messages import Ask, Digest, GetRoster, Push, RosterReply, Topic
 from p2p_labeldp.protocol.peer import Peer
@@ -111,7 +112,8 @@ def example(number=1, label=0):
     return Example(features=(0.1, 0.2), label=label, label_id=str(number))
 
 
-def peer(number=1, *, opened=OPENED, label=0, seed=1, **changes):
+def brought(number=1, *, opened=OPENED, label=0, seed=1, **changes):
+    """What a peer's constructor takes."""
     values = {
         "opened": opened,
         "example": example(number, label),
@@ -124,7 +126,11 @@ def peer(number=1, *, opened=OPENED, label=0, seed=1, **changes):
         "ordinal": number,
         "study": True,
     }
-    return Peer(**{**values, **changes})
+    return {**values, **changes}
+
+
+def peer(number=1, **changes):
+    return Peer(**brought(number, **changes))
 
 
 def collector(*, opened=OPENED, envelope=b"manifest"):
@@ -223,3 +229,12 @@ def committed(number=1, **changes):
     hand = gathered(number, **changes)
     opened = changes.get("opened", OPENED)
     return given(roster(changes.get("members", MEMBERS), opened=opened), hand=hand)
+
+
+def back(hand, now, *, number=1, **changes):
+    """The same peer, started again from what it persisted."""
+    facts = hand.persisted(object)
+    ledger = Ledger(fact for fact in facts if isinstance(fact, Flipped))
+    again = Hand(Peer.restore(facts, **brought(number, ledger=ledger, **changes)))
+    again.start(now)
+    return again

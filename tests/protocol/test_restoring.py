@@ -8,7 +8,6 @@ import collections
 
 import pytest
 
-from p2p_labeldp import randomness
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import SHORT_ID, Accepted, Ended, Flipped, Listed, Opened, Outcome, Reason, Signed
 from p2p_labeldp.protocol.kept import (
@@ -27,11 +26,9 @@ from p2p_labeldp.protocol.kept import (
     ReportedAs,
     Rostered,
 )
-from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.manifest import Deadlines
 from p2p_labeldp.protocol.messages import Ask, Refusal
-from p2p_labeldp.protocol.peer import Peer
-from protocol.little_round import DEADLINES, Hand, address, committed, example, keys, open_round, peer, roster
+from protocol.little_round import DEADLINES, Hand, back, committed, example, keys, open_round, peer, roster
 from protocol.lives import LEARNER, Lives
 
 REPORTED, CRASHED = (Outcome.REPORTED, None), (Outcome.ABSTAINED, Reason.CRASHED)
@@ -128,6 +125,19 @@ def test_a_learner_that_was_killed_serves_its_round_to_the_end(deaths, kind):
         assert len(lives.collected.reports) == PEERS
 
 
+@pytest.mark.parametrize(("before", "fatal"), [(False, Rostered), (True, Rostered), (False, AcceptedFrom)])
+def test_the_roster_is_told_of_though_its_learner_died_once_it_was_kept(deaths, before, fatal):
+    """Once, or again in the same words."""
+    killed = [lives for lives in deaths(before, IN_TIME) if isinstance(lives.fatal, fatal)]
+    assert killed
+    for lives in killed:
+        (kept,) = (fact for fact in lives.disks[LEARNER].written if isinstance(fact, Rostered))
+        signed = {fact for fact in lives.network.facts if isinstance(fact, Signed)}
+        listed = {fact for fact in lives.network.facts if isinstance(fact, Listed)}
+        assert {(fact.cluster, fact.size, fact.at) for fact in signed} == {(0, PEERS, kept.at)}
+        assert {(fact.cluster, fact.peer, fact.at) for fact in listed} == {(0, i, kept.at) for i in range(PEERS)}
+
+
 def test_a_peer_that_comes_back_elsewhere_with_a_clock_set_back_is_found_by_its_askers(deaths, undisturbed):
     asked = {fact.mate for fact in undisturbed.facts if isinstance(fact, AskedFor)}
     moved = [
@@ -142,38 +152,6 @@ def test_a_peer_that_comes_back_elsewhere_with_a_clock_set_back_is_found_by_its_
 
 
 # -- one peer by hand -----------------------------------------------------------------------------------------------
-
-
-def log(hand):
-    return hand.persisted(object)
-
-
-def back(hand, now, *, number=1, **changes):
-    """The same peer, started again from what it persisted."""
-    facts = log(hand)
-    ledger = Ledger(fact for fact in facts if isinstance(fact, Flipped))
-    again = Hand(peer(number, ledger=ledger, past=None, **changes))
-    again.machine = Peer.restore(facts, **brought(number, ledger=ledger, **changes))
-    again.start(now)
-    return again
-
-
-def brought(number, **changes):
-    from protocol.little_round import CLASSES, LEARNER_ADDRESS, OPENED, LabelSpace
-
-    values = {
-        "opened": OPENED,
-        "example": example(number),
-        "label_space": LabelSpace(classes=CLASSES),
-        "keys": keys(number),
-        "randomness": randomness.replay(1, number),
-        "address": address(number),
-        "learner": LEARNER_ADDRESS,
-        "contacts": (),
-        "ordinal": number,
-        "study": True,
-    }
-    return {**values, **changes}
 
 
 def ask_of(hand, asker):
@@ -258,7 +236,7 @@ def test_a_learner_that_was_killed_can_tell_again_what_it_told_before(deaths, un
     """What it keeps of the round in the end is what it told in its last life and, before that, this."""
 
     def told(facts):
-        return sorted(map(repr, (fact for fact in facts if isinstance(fact, Signed | Listed | Accepted))))
+        return {repr(fact) for fact in facts if isinstance(fact, Signed | Listed | Accepted)}  # rosters perhaps twice
 
     lives = [one for one in deaths(True, IN_TIME) if one.victim == LEARNER]
     assert {type(one.fatal) for one in lives} >= {Rostered, AcceptedFrom}

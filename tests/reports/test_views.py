@@ -14,7 +14,7 @@ import pytest
 from p2p_labeldp import population
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Exchanged, Held, Outcome, Signed
+from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Exchanged, Held, Listed, Outcome, Signed
 from p2p_labeldp.mechanisms import resampling
 from p2p_labeldp.network import virtual
 from p2p_labeldp.protocol import exchange, report
@@ -236,6 +236,13 @@ def test_other_parties_are_refused(text):
 def test_a_mate_that_is_none_of_the_run_is_refused(study):
     with pytest.raises(ConfigurationError, match="mates 17, 99 are not among"):
         seen(played(study), "mates:3,17,99")
+
+
+def test_what_a_learner_that_was_killed_says_twice_of_its_rosters_is_seen_once(study):
+    facts = played(study)
+    again = [fact for fact in facts if isinstance(fact, Signed | Listed)]
+    assert len(again) == 2 + sum(SIZES)
+    assert seen([*facts, *again], "learner") == seen(facts, "learner")
 
 
 def test_a_peer_that_never_had_a_box_forwards_none():

@@ -83,6 +83,7 @@ class FaultyNetwork(VirtualNetwork):
         super().__init__(rng=rng)
         self.tampers: dict[bytes, Tamper] = {}
         self.unable_until: dict[bytes, float] = {}  # when a party was last held up
+        self.held_up: dict[bytes, list[tuple[float, float]]] = {}  # from when until when, by its own clock
         self._watcher = watcher
         self._lives: dict[bytes, _Life] = {}
         faults = list(faults)
@@ -158,6 +159,7 @@ class FaultyNetwork(VirtualNetwork):
     def _held_up(self, life: _Life, until: float) -> None:
         party = life.address.peer_id
         self.unable_until[party] = max(self.unable_until.get(party, 0.0), until)
+        self.held_up.setdefault(party, []).append((self._clock(life), until + life.skew))
 
     def _runs(self, life: _Life) -> bool:
         return self._lives.get(life.address.peer_id) is life

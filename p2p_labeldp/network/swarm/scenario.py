@@ -331,6 +331,7 @@ class Play:
         names = {party: self._name(self._ids[party]) for party in self._disks}
         return Witnessed(
             rules=Rules(
+                join=DEADLINES.join,
                 exchange=DEADLINES.exchange,
                 closing=DEADLINES.closing,
                 end=DEADLINES.report + GRACE_SECONDS,
@@ -352,6 +353,7 @@ class Play:
                 self._name(party): until + max(0.0, self._skew(party))
                 for party, until in self.network.unable_until.items()
             },
+            held_up={self._name(party): times for party, times in self.network.held_up.items()},
             known=self._known,
             commitments={name: self._seen(accepted) for name, accepted in self._commitments.items()},
             asks=self._asks,

@@ -177,6 +177,12 @@ def timers_ring_after_messages(patch):
 
 
 @bug
+def stopped_and_ready(patch):
+    """A peer that was stopped while others asked says that it was able to answer."""
+    patch.setattr(Exchanging, "on_last_quarter", lambda self, now: None)
+
+
+@bug
 def second_ask_answered(patch):
     answer = Exchange.answer
 
