@@ -9,7 +9,7 @@ Standards only, each at its one place:
     signatures.py  HTTP Message Signatures (RFC 9421) with Content-Digest (RFC 9530), one fixed profile
 
 Everything here is a function of its arguments but for ``seal``, whose ephemeral key the library draws itself: no clock,
-no socket, no entropy. The package is the only door to ``cryptography``.
+no socket, no entropy. The package is the only door to ``cryptography`` and to libsodium.
 """
 
 from p2p_labeldp.crypto.envelope import Signed

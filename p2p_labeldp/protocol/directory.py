@@ -236,12 +236,13 @@ class Directory:
 
     def _to_ask_next(self, cluster: int, sender: bytes, rng: random.Random) -> list[Contact]:
         """For somebody who looks for ``cluster``: the nearest known to its meeting point, and some of any."""
-        known = [contact_of(entry) for entry in self.mates]
-        known += [one for c, kept in self.contacts.items() if c != cluster for one in kept.values()]
-        known = [one for one in known if one.peer_id != sender]
+        others = {one.peer_id: one for c, kept in self.contacts.items() if c != cluster for one in kept.values()}
+        ids = [peer_id for peer_id in (*self.mates.signers, *others) if peer_id != sender]
         point = self.meeting_point(cluster)
-        known.sort(key=lambda one: distance(one.peer_id, point))
-        return known[:NEAR] + rng.sample(known[NEAR:], min(FAR, len(known) - len(known[:NEAR])))
+        ids.sort(key=lambda peer_id: distance(peer_id, point))
+        chosen = ids[:NEAR] + rng.sample(ids[NEAR:], min(FAR, len(ids[NEAR:])))
+        named = [others.get(peer_id) or self.mates.get(peer_id) for peer_id in chosen]
+        return [contact_of(one) if isinstance(one, Entry) else one for one in named if one is not None]
 
     def meeting_point(self, cluster: int) -> bytes:
         """Around which those of a cluster look for each other: another one in each round."""

@@ -223,7 +223,9 @@ class Dissemination:
         if mate and self._quiet and topic is Topic.DIRECTORY and not in_full:
             root = known.root(salt)
         elif mate or in_full or to in self._first_contacts:
-            have, records = known.have(salt), known.if_small() if mate else ()
+            have = known.have(salt)
+            if mate or in_full:
+                records = known.if_small(of=self._expected(topic))
         at = None if mate else self._place
         start, cluster = self._round_id[:ROUND_START_BYTES], self._directory.cluster
         digest = Digest(start, topic, cluster, have, records, salt, at, root)
@@ -275,6 +277,10 @@ class Dissemination:
         if topic is Topic.DIRECTORY:
             return self._directory.mates
         return None if self.closing is None else self.closing.records
+
+    def _expected(self, topic: Topic) -> int:
+        """How many records there will be at least, if all goes well."""
+        return self._enough if topic is Topic.DIRECTORY or self.closing is None else self.closing.size
 
     def _select(self, topic: Topic, wanted: bytes, salt: int) -> tuple[bytes, ...]:
         known = self._known(topic)

@@ -35,7 +35,7 @@ MAX_RECORD_BYTES = 1024  # one gossiped record; a real one has about 230
 MAX_CLUSTER_SIZE = 10_000  # bounds every table of a cluster; its digest (30 kB) fits a message
 MAX_OFFER_BYTES = 256 << 10  # records handed over in one reply; the rest goes in the next exchange
 MAX_OFFER_RECORDS = 2048
-MAX_EAGER_BYTES = 300  # a set no larger than this (one record, mostly) travels whole with its digest: a push less
+MAX_EAGER_BYTES = 4096  # of a small set that travels whole with its digest: a push less
 MAX_CONTACTS = 4  # that one reply names: few enough that a liar costs little
 
 Hash = Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]

@@ -3,7 +3,9 @@
 import hashlib
 
 import pytest
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,26 @@ def test_a_signature_verifies_and_nothing_else_does():
 def test_any_bytes_for_key_and_signature_are_a_clean_refusal(public, signature):
     with pytest.raises(AuthenticationFailed):
         verify(public, signature, b"message")
+
+
+@given(st.binary(min_size=32, max_size=32), st.binary(max_size=200))
+def test_keys_and_signatures_are_those_of_another_library(seed, message):
+    ours, theirs = SigningKey(seed), Ed25519PrivateKey.from_private_bytes(seed)
+    assert ours.public == theirs.public_key().public_bytes_raw()
+    assert ours.sign(message) == theirs.sign(message)
+    verify(ours.public, theirs.sign(message), message)
+
+
+def test_a_key_under_which_one_signature_fits_many_messages_is_refused():
+    """The neutral element as public key and as R, with S = 0: S B = R + h A holds whatever the message is."""
+    neutral = b"\1" + bytes(31)
+    for message in (b"one", b"another"):
+        with pytest.raises(AuthenticationFailed):
+            verify(neutral, neutral + bytes(32), message)
+        accepts_everything = Ed25519PublicKey.from_public_bytes(neutral)  # the control: a library that does not look
+        accepts_everything.verify(neutral + bytes(32), message)
+    with pytest.raises(InvalidSignature):
+        accepts_everything.verify(neutral + b"\1" + bytes(31), message)
 
 
 def test_seeds_are_hkdf_expand_of_the_secret_and_differ_by_purpose():

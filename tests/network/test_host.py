@@ -1,11 +1,16 @@
-"""What can't be made durable does not leave: a host whose store fails never speaks again."""
+"""What can't be made durable does not leave: a host whose store fails never speaks again. And no machine is woken in
+vain."""
 
 import asyncio
 import contextlib
+from types import SimpleNamespace
+
+import pytest
 
 from p2p_labeldp.crypto.identity import SigningKey
 from p2p_labeldp.errors import PeerUnreachable
 from p2p_labeldp.facts import Answered, Flipped
+from p2p_labeldp.network import host as module
 from p2p_labeldp.network.host import Host
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.protocol import wire
@@ -111,3 +116,62 @@ async def test_with_the_check_switched_off_the_repeat_leaves(monkeypatch):
 
     found, _, _ = await replies(once, 2)
     assert Answer(b"box") in found
+
+
+class Alarms(Answering):
+    """Has so many alarms, at odd times."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.wakes, self._left = 0, count
+        self._handlers = {"alarm": self._ring}
+
+    def start(self, now):
+        self.set_alarm("alarm", now + 0.0123)
+
+    def _ring(self, now):
+        self._left -= 1
+        if self._left:
+            self.set_alarm("alarm", now + 0.0123)
+
+    def wake(self, now):
+        self.wakes += 1
+        super().wake(now)
+
+
+class Rounding:
+    """A loop that tells and keeps time in whole milliseconds, the nearest ones, as uvloop does."""
+
+    def __init__(self):
+        self._milliseconds, self._timers = 5, []
+
+    def time(self):
+        return self._milliseconds / 1000
+
+    def call_at(self, when, call):
+        self._timers.append((self._milliseconds + max(round((when - self.time()) * 1000), 0), call))
+        return SimpleNamespace(cancel=self._timers.clear)
+
+    def run(self, most):
+        """Calls what is due, one after the other; a millisecond passes with every ten calls."""
+        for i in range(most):
+            if not self._timers:
+                return
+            at, call = self._timers.pop()
+            self._milliseconds = max(self._milliseconds + (i % 10 == 9), at)
+            call()
+
+
+@pytest.mark.parametrize(("early", "in_vain"), [(None, 0), (0.0, 20)])
+async def test_no_machine_is_woken_before_its_alarm_is_due(monkeypatch, early, in_vain):
+    """The control: a timer that rings half a millisecond early rings again and again."""
+    if early is not None:
+        monkeypatch.setattr(module, "TIMER_SECONDS", early)
+    async with HttpClient() as client:
+        host, machine, loop = Host(key=SERVER, client=client, sink=print), Alarms(20), Rounding()
+        monkeypatch.setattr(module, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+        host.start(machine, elapsed=0.0004)
+        loop.run(1000)
+        assert machine.wake_at() is None
+        assert machine.wakes - 20 >= in_vain
+        assert in_vain or machine.wakes == 20

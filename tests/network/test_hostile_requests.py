@@ -22,7 +22,7 @@ SERVER = """
 import asyncio, sys
 sys.path.insert(0, ROOT)
 from p2p_labeldp.crypto.identity import SigningKey
-from p2p_labeldp.network.http import HttpServer, profile, server
+from p2p_labeldp.network.http import HttpServer, connection, head, server
 
 async def main():
     TWEAK
@@ -161,7 +161,7 @@ async def test_an_endless_request_grows_no_memory_and_others_are_served(what):
 
 @pytest.mark.parametrize("what", ["a head of one field", "a first line"])
 async def test_without_the_bound_on_heads_an_endless_one_is_kept(what):
-    async with Served("read_timeout_seconds=3600", "server.MAX_FIELD_BYTES = 1 << 30") as one:
+    async with Served("read_timeout_seconds=3600", "head.MAX_HEAD_BYTES = 1 << 30") as one:
         head, chunk = ENDLESS[what](one.place)
         _, writer = await asyncio.open_connection(one.place.host, one.place.port)
         writer.write(head)
@@ -245,8 +245,9 @@ async def test_one_crowd_of_the_slow_after_another_leaves_nothing_behind():
         assert one.grown < CROWDED
 
 
-async def test_without_collecting_what_was_hung_up_on_each_crowd_leaves_some():
-    off = "server.HANG_UPS_A_COLLECTION = 1 << 40"
+async def test_without_dropping_what_was_received_each_crowd_leaves_some():
+    ends = "connection.Connection.connection_lost"
+    off = f"kept, lost = [], {ends}; {ends} = lambda one, exc: (kept.append(one._data), lost(one, exc))"
     async with Served("max_connections=64, read_timeout_seconds=3600", off) as one:
         await crowds(one)
         assert one.grown > CROWDED

@@ -5,7 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from p2p_labeldp.network.http.posting import MAX_FIELD_BYTES, MAX_FIELDS, Answer, Unreadable, post
+from p2p_labeldp.network.http.posting import Answer, Unreadable, post
+from p2p_labeldp.network.http.profile import MAX_FIELD_BYTES, MAX_FIELDS
 
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\nhi"
 LONGEST = 10

@@ -339,8 +339,10 @@ def test_a_hundred_sets_converge_within_log2_and_four_rounds_at_fan_out_two_and_
 
 
 def test_only_a_small_set_travels_with_its_digest():
-    small = merged([entry(s, padding=100) for s in range(2)])
-    assert len(small.if_small()) == 2
-    large = merged([entry(s, padding=100) for s in range(3)])
+    assert len(merged([entry(1)]).if_small(of=2)) == 1  # one's own record always does
+    few = merged([entry(s, padding=100) for s in range(2)])
+    assert len(few.if_small(of=8)) == 2
+    assert few.if_small(of=7) == ()
+    large = merged([entry(s, padding=1000) for s in range(5)])
     assert sum(len(one.envelope) for one in large) > MAX_EAGER_BYTES
-    assert large.if_small() == ()
+    assert large.if_small(of=100) == ()

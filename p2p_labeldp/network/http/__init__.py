@@ -1,8 +1,8 @@
 """How a message travels: one signed POST and its signed answer, on a connection of their own.
 
-The only door to aiohttp for peers, which serves. ``HttpServer`` (server) tells a handler who sent what, ``HttpClient``
-(client, on ``posting``) brings back what the peer asked has answered to exactly this question; what both agree on is in
-``profile``, how often anybody may ask in ``rates``. The signatures are those of ``crypto.signatures``. Neither side
+``HttpServer`` (server, on ``connection``) tells a handler who sent what, ``HttpClient`` (client, on ``posting``) brings
+back what the peer asked has answered to exactly this question; what both agree on is in ``profile`` and ``head``, how
+often anybody may ask in ``rates``. The signatures are those of ``crypto.signatures``. Neither side
 hands on a byte that does not verify.
 """
 

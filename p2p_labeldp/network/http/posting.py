@@ -2,9 +2,8 @@
 
 The client side of HTTP/1.1 (RFC 9112) as far as peers need it: one request, one answer of known length, nothing else. A
 general client keeps sessions, pools, cookies and redirects, which this exchange must not have, and takes twice the CPU
-time for its part of it. What is read is one strict grammar: any other spelling, a field that stands twice, an interim
-answer, a transfer coding, a length that is missing, wrong or too large is no answer. Numbers and lengths are bounded
-before they are used.
+time for its part of it. What is read is one strict grammar (``head``): any other spelling, an interim answer, a
+transfer coding, a length that is missing, wrong or too large is no answer.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from functools import partial
 from typing import cast
 
 from p2p_labeldp.errors import RemoteProtocolError
-from p2p_labeldp.network.http.profile import MAX_FIELD_BYTES, MAX_FIELDS, plain_length
+from p2p_labeldp.network.http.head import Malformed, parse_head, take_head
+from p2p_labeldp.network.http.profile import plain_length
 
-_MAX_HEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + 2)
 _IP_BIND_ADDRESS_NO_PORT = 24  # Linux; the socket module knows the name from Python 3.12 on
 
 _STATUS = re.compile(rb"HTTP/1\.1 ([2-5][0-9]{2})(?: [ -~]*)?")
-_FIELD = re.compile(rb"([0-9A-Za-z!#$%&'*+.^_`|~-]+):[ \t]*([!-~](?:[ -~\t]*[!-~])?)?[ \t]*")
 
 
 class Unreadable(RemoteProtocolError):
@@ -121,38 +119,21 @@ class _Reading(asyncio.Protocol):
 
     def _read_head(self) -> bool:
         """Takes the head off what was read, if it is whole."""
-        end = self._data.find(b"\r\n\r\n", 0, _MAX_HEAD_BYTES)
-        if end < 0:
-            if len(self._data) >= _MAX_HEAD_BYTES:
-                raise Unreadable("a head without end")
-            return False
-        self._head = status, fields = _head(bytes(self._data[:end]))
-        del self._data[: end + 4]
+        try:
+            head = take_head(self._data)
+            if head is None:
+                return False
+            status, fields = parse_head(head, _STATUS)
+        except Malformed as exc:
+            raise Unreadable(str(exc)) from exc
+        self._head = int(status[1]), fields
         length = plain_length(fields)
         if "content-encoding" in fields or length is None:
-            raise Unreadable(f"status {status} without a plain body of known length")
+            raise Unreadable(f"status {self._head[0]} without a plain body of known length")
         if length > self._longest:
             raise Unreadable(f"body of {length} bytes; {self._longest} are accepted")
         self._length = length
         return True
-
-
-def _head(data: bytes) -> tuple[int, dict[str, str]]:
-    """Status and fields."""
-    first, *lines = data.split(b"\r\n")
-    status = _STATUS.fullmatch(first)
-    if status is None or len(lines) > MAX_FIELDS or any(len(line) > MAX_FIELD_BYTES for line in (first, *lines)):
-        raise Unreadable("a head that is not HTTP/1.1, or too long")
-    fields: dict[str, str] = {}
-    for line in lines:
-        field = _FIELD.fullmatch(line)
-        if field is None:
-            raise Unreadable("a malformed field")
-        name = field[1].decode("ascii").lower()
-        if name in fields:
-            raise Unreadable(f"the field {name} twice: each reader would take another")
-        fields[name] = (field[2] or b"").decode("ascii")
-    return int(status[1]), fields
 
 
 async def _connected(host: str, port: int, local_host: str) -> socket.socket:

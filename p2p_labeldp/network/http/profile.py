@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 ROUTE = "/p2p/v1"
 CONTENT_TYPE = "application/vnd.p2p-labeldp"
@@ -29,22 +29,6 @@ class Unfit(Exception):
         super().__init__(word)
         self.status = status
         self.word = word
-
-
-def single_fields(items: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Fields by lower case name.
-
-    Raises:
-        Unfit: A field stands twice: each reader would take another.
-    """
-    fields: dict[str, str] = {}
-    count = 0
-    for name, value in items:
-        fields[name.lower()] = value
-        count += 1
-    if len(fields) != count:
-        raise Unfit(400, "malformed")
-    return fields
 
 
 def plain_length(fields: Mapping[str, str]) -> int | None:

@@ -1,11 +1,11 @@
 """Where one peer receives.
 
-A request passes these gates in order, each before the work of the next: number of connections, lengths and number of
-fields (aiohttp's parser), repeated fields, rate of all requests, method, path, content type, no encodings, declared
-length, memory for bodies, time to arrive, signature, clock, nonce, rate of the sender. What is refused gets a status
-and a word, signed like everything else (but for bytes that are no HTTP, which the parser answers):
+A request passes these gates in order, each before the work of the next: number of connections, time to arrive, lengths,
+number and form of fields, repeated fields, rate of all requests, method, path, content type, no encodings, declared
+length, memory for bodies, signature, clock, nonce, rate of the sender. What is refused gets a status and a word, signed
+like everything else; ``connection`` reads and writes:
 
-    400 malformed              a field stands twice, or the handler could not decode the body
+    400 malformed              no HTTP, a field stands twice, or the handler could not decode the body
     401 authentication_failed  the signature does not verify, whatever the cause (the log has it)
     401 clock_skew S           it does, but the clocks differ by more than S seconds
     404 path, 405 method, 408 slow, 411 length, 413 size, 415 type
@@ -21,17 +21,13 @@ A sender is charged for what it signed itself, once: a forger or a replayer can'
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import math
 import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, cast
-
-import aiohttp
-from aiohttp import web
+from contextlib import suppress
 
 from p2p_labeldp.crypto.identity import SigningKey
 from p2p_labeldp.crypto.nonces import DEFAULT_CAPACITY, NonceCache, NonceCacheFull
@@ -51,17 +47,15 @@ from p2p_labeldp.errors import (
     ReplayedMessage,
     RosterMismatch,
 )
+from p2p_labeldp.network.http.connection import Connection, Request, Response, http_date
 from p2p_labeldp.network.http.profile import (
     CONTENT_TYPE,
     MAX_BODY_BYTES,
-    MAX_FIELD_BYTES,
-    MAX_FIELDS,
     REFUSAL_TYPE,
     ROUTE,
     TOO_MANY,
     Unfit,
     plain_length,
-    single_fields,
 )
 from p2p_labeldp.network.http.rates import Limiter, Rate
 from p2p_labeldp.network.transport import Handler, Traffic
@@ -70,9 +64,6 @@ MAX_BUFFERED_BYTES = 8 * MAX_BODY_BYTES  # of all bodies a server is reading at 
 MAX_SERVER_CONNECTIONS = 512
 READ_TIMEOUT_SECONDS = 10.0  # a mate that needs longer is late for its round anyway
 RECEIVE_BUFFER_BYTES = 1 << 16  # of a connection; also the most that is read at once of a body nobody has accepted yet
-HANG_UPS_A_COLLECTION = 64  # connections that are hung up on leave cycles of objects, each with what it had received
-FLUSHED_BYTES = 1 << 14  # of an answer; as much goes into the kernel's buffers whether or not anybody reads it
-LINGER_SECONDS = 0.5  # a refusal sent before the body came would be lost if the connection were reset
 SHUTDOWN_SECONDS = 1.0
 BACKLOG = 1024  # a learner's members all come at the deadline
 
@@ -125,15 +116,15 @@ class HttpServer:
         self._allowed_skew = allowed_skew_seconds
         self._max_body = max_body_bytes
         self._max_connections = max_connections
-        self._read_timeout = read_timeout_seconds
+        self.read_timeout = read_timeout_seconds
         self._nonces = NonceCache(nonce_capacity, allowed_skew_seconds=allowed_skew_seconds)
         self._monotonic = monotonic
         self._senders, self._everybody = Limiter(sender_rate), Limiter(total_rate, capacity=1)
         self._buffered = 0
-        self._arriving: dict[web.RequestHandler, None] = {}  # connections whose request is not yet whole, oldest first
-        self._hung_up = 0
-        self._web: web.Server | None = None
+        self._connections: set[Connection] = set()
+        self._arriving: dict[Connection, None] = {}  # those whose request is not yet whole, the oldest first
         self._listener: asyncio.Server | None = None
+        self._empty = asyncio.Event()  # set when the last connection ends
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
         """Listens on ``host`` and ``port``, by TLS if ``tls`` is given; returns the port, the system's choice for 0.
@@ -142,26 +133,14 @@ class HttpServer:
             ConfigurationError: The address can't be listened on.
         """
         assert self._listener is None
-        self._web = web.Server(
-            self._answer,
-            access_log=None,
-            auto_decompress=False,
-            keepalive_timeout=self._read_timeout,  # also the time for a first head
-            lingering_time=LINGER_SECONDS,
-            logger=_Quiet(_log, {}),
-            tcp_keepalive=False,  # a connection lives for one answer
-            max_line_size=MAX_FIELD_BYTES,
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_FIELDS,
-        )
         try:
             self._listener = await asyncio.get_running_loop().create_server(
-                self._connection,
+                lambda: Connection(self),
                 host,
                 port,
                 backlog=BACKLOG,
                 ssl=tls,
-                ssl_handshake_timeout=None if tls is None else self._read_timeout,
+                ssl_handshake_timeout=None if tls is None else self.read_timeout,
             )
         except OSError as error:
             raise ConfigurationError(f"{host}:{port} can't be listened on: {error}", field="address") from error
@@ -170,57 +149,90 @@ class HttpServer:
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Stops listening, lets answers under way finish for ``SHUTDOWN_SECONDS``, and closes every connection."""
-        if self._listener is not None and self._web is not None:
-            self._listener.close()
-            self._web.pre_shutdown()  # idle connections have nothing to finish
-            await self._web.shutdown(SHUTDOWN_SECONDS)
-            await self._listener.wait_closed()
-            self._listener = self._web = None
+        """Stops listening, lets answers under way arrive for ``SHUTDOWN_SECONDS``, and closes every connection."""
+        if self._listener is None:
+            return
+        listener, self._listener = self._listener, None
+        listener.close()
+        for connection in [one for one in self._connections if not one.answered]:
+            connection.hang_up()
+        if self._connections:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), SHUTDOWN_SECONDS)
+        for connection in list(self._connections):
+            connection.hang_up()
+        await listener.wait_closed()
 
-    def _connection(self) -> asyncio.Protocol:
-        web_server = self._web
-        if web_server is None:
-            return _HangUp()
-        if len(web_server.connections) >= self._max_connections and not self._make_room():
-            return _HangUp()
-        if len(self._arriving) >= 2 * self._max_connections:  # who left before it had said anything stays in it
-            self._arriving = {one: None for one in self._arriving if one.transport is not None}
-        connection = web_server()
+    # -- what connections ask ----------------------------------------------------------------------------------------
+
+    def welcome(self, connection: Connection) -> bool:
+        """Whether there is room for it."""
+        if self._listener is None or (len(self._connections) >= self._max_connections and not self._make_room()):
+            return False
+        self._connections.add(connection)
         self._arriving[connection] = None
-        return connection
+        self._empty.clear()
+        return True
 
     def _make_room(self) -> bool:
         """Hangs up on whoever has been sending its request for longest. Who means it needs no time to: so the slow can
         hold any number of connections, and keep nobody out."""
         for connection in self._arriving:
-            if connection.transport is not None:
-                del self._arriving[connection]
-                connection.force_close()
-                self._hung_up += 1
-                if self._hung_up % HANG_UPS_A_COLLECTION == 0:
-                    gc.collect()
-                return True
+            self.gone(connection)
+            connection.hang_up()
+            return True
         return False
 
-    async def _answer(self, request: web.BaseRequest) -> web.Response:
-        try:
-            return await self._judge(request)
-        finally:
-            self._arriving.pop(request.protocol, None)
+    def gone(self, connection: Connection) -> None:
+        """It has ended."""
+        self._connections.discard(connection)
+        self._arriving.pop(connection, None)
+        if not self._connections:
+            self._empty.set()
 
-    async def _judge(self, request: web.BaseRequest) -> web.Response:
-        fields: Mapping[str, str] = {}
+    def whole(self, connection: Connection) -> None:
+        """Its request has arrived: it makes no room for another any more."""
+        self._arriving.pop(connection, None)
+
+    def length_of(self, request: Request) -> int:
+        """The length of the body, once everything that can be known before reading it is as it should be."""
+        fields = request.fields
+        self._charge(self._everybody, b"")
+        if request.method != "POST":
+            raise Unfit(405, "method")
+        if request.target != ROUTE:  # with its query, if there is one: none is covered
+            raise Unfit(404, "path")
+        if fields.get("content-type") != CONTENT_TYPE or "content-encoding" in fields:
+            raise Unfit(415, "type")
+        if "transfer-encoding" in fields and "content-length" in fields:
+            raise Unfit(400, "malformed")  # somebody before us may have read another body (RFC 9112, section 6.1)
+        length = plain_length(fields)
+        if length is None:
+            raise Unfit(411, "length")
+        if length > self._max_body:
+            raise Unfit(413, "size")
+        return length
+
+    def hold(self, length: int) -> None:
+        """A body of this length arrives in pieces; most arrive in one."""
+        if self._buffered + length > MAX_BUFFERED_BYTES:
+            raise Unfit(503, "busy")
+        self._buffered += length
+
+    def release(self, length: int) -> None:
+        """It has arrived, or never will."""
+        self._buffered -= length
+
+    def answer(self, request: Request, body: bytes, remote: object) -> Response:
+        """The answer to a whole request."""
+        fields = request.fields
         try:
-            fields = single_fields(request.headers.items())
-            self._charge(self._everybody, b"")
-            body = await self._receive(request, fields)
             now = self._clock()
             sender = verify_request(
                 fields,
                 method=request.method,
                 authority=fields.get("host", ""),
-                path=request.raw_path,
+                path=request.target,
                 body=body,
                 recipient=self._key.peer_id,
                 now=now,
@@ -233,14 +245,15 @@ class HttpServer:
             reply = self._handler(sender.peer_id, body)
             if len(reply) > MAX_BODY_BYTES:
                 raise ValueError(f"reply of {len(reply)} bytes; at most {MAX_BODY_BYTES} can be sent")
-        except Unfit as refusal:
-            return self._refuse(fields, refusal.status, refusal.word)
+        except Unfit as unfit:
+            return self.refusal(request, unfit)
         except ProtocolError as error:
-            _log.info("refused a request of %s: %s", request.remote, getattr(error, "detail", None) or error)
-            return self._refuse(fields, *_refusal_for(error))
+            _log.info("refused a request of %s: %s", remote, getattr(error, "detail", None) or error)
+            return self.refusal(request, Unfit(*_refusal_for(error)))
         except Exception:
-            _log.exception("a request of %s broke its handler", request.remote)
-            return self._refuse(fields, 500, "failed")
+            _log.exception("a request of %s broke its handler", remote)
+            return self.refusal(request, Unfit(500, "failed"))
+        now = self._clock()
         signed = sign_response(
             self._key,
             status=200,
@@ -248,49 +261,14 @@ class HttpServer:
             body=reply,
             recipient=sender.peer_id,
             request_signature=sender.signature,
-            now=self._clock(),
+            now=now,
         )
-        if len(reply) > FLUSHED_BYTES and request.transport is not None:  # else whoever does not read would hold it
-            asyncio.get_running_loop().call_later(self._read_timeout, request.transport.abort)
-        return self._send(200, reply, signed)
+        return self._send(200, reply, signed, now)
 
-    def _charge(self, limiter: Limiter, key: bytes) -> None:
-        wait = limiter.charge(key, self._monotonic())
-        if wait:
-            raise Unfit(TOO_MANY, f"too_many {math.ceil(wait)}")
-
-    async def _receive(self, request: web.BaseRequest, fields: Mapping[str, str]) -> bytes:
-        """The body, once everything that can be known before reading it is as it should be."""
-        if request.method != "POST":
-            raise Unfit(405, "method")
-        if request.raw_path != ROUTE:  # with its query, if there is one: none is covered
-            raise Unfit(404, "path")
-        if fields.get("content-type") != CONTENT_TYPE or "content-encoding" in fields:
-            raise Unfit(415, "type")
-        length = plain_length(fields)
-        if length is None:
-            raise Unfit(411, "length")
-        if length > self._max_body:
-            raise Unfit(413, "size")
-        content = request.content
-        if content.is_eof():  # most requests arrive in one piece
-            return content.read_nowait()
-        if self._buffered + length > MAX_BUFFERED_BYTES:
-            raise Unfit(503, "busy")
-        self._buffered += length
-        try:
-            async with asyncio.timeout(self._read_timeout):
-                return await content.readexactly(length)
-        except TimeoutError as error:
-            raise Unfit(408, "slow") from error
-        except (OSError, aiohttp.ClientError, asyncio.IncompleteReadError, RuntimeError) as error:
-            # The sender is gone; of a connection that we have closed aiohttp says so by a RuntimeError.
-            raise Unfit(400, "malformed") from error
-        finally:
-            self._buffered -= length
-
-    def _refuse(self, fields: Mapping[str, str], status: int, word: str) -> web.Response:
-        body, now = word.encode(), self._clock()
+    def refusal(self, request: Request | None, unfit: Unfit) -> Response:
+        """The answer to a request that is not what it should be."""
+        status, body, now = unfit.status, unfit.word.encode(), self._clock()
+        fields: Mapping[str, str] = {} if request is None else request.fields
         try:
             signed = sign_response(
                 self._key,
@@ -304,29 +282,18 @@ class HttpServer:
         except AuthenticationFailed:  # nobody and nothing to bind the answer to
             signed = sign_refusal(self._key, status=status, content_type=REFUSAL_TYPE, body=body, now=now)
         if status == TOO_MANY:
-            signed["retry-after"] = word.rpartition(" ")[2]  # for those who know HTTP and not us
-        return self._send(status, body, signed)
+            signed["retry-after"] = unfit.word.rpartition(" ")[2]  # for those who know HTTP and not us
+        return self._send(status, body, signed, now)
 
-    def _send(self, status: int, body: bytes, signed: dict[str, str]) -> web.Response:
+    def _send(self, status: int, body: bytes, signed: dict[str, str], now: float) -> Response:
         self.traffic.messages_sent += 1
         self.traffic.bytes_sent += len(body)
-        response = web.Response(status=status, body=body, headers=signed)
-        response.force_close()
-        return response
+        return Response(status, {"date": http_date(int(now)), **signed}, body)
 
-
-class _HangUp(asyncio.Protocol):
-    """For the connections beyond the bound."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast(asyncio.Transport, transport).abort()  # another loop's transports only look like it
-
-
-class _Quiet(logging.LoggerAdapter[logging.Logger]):
-    """aiohttp's parser logs whatever a stranger sends as an error of ours, with a traceback."""
-
-    def exception(self, msg: object, *args: object, **kwargs: Any) -> None:
-        self.debug(msg, *args, **kwargs)
+    def _charge(self, limiter: Limiter, key: bytes) -> None:
+        wait = limiter.charge(key, self._monotonic())
+        if wait:
+            raise Unfit(TOO_MANY, f"too_many {math.ceil(wait)}")
 
 
 def _refusal_for(error: ProtocolError) -> tuple[int, str]:
