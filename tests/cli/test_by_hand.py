@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from statement.secrecy import told
 
 from p2p_labeldp.cli.app import main
 
@@ -109,6 +110,23 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, kind):
     noisy = np.loadtxt(tmp_path / "out" / "noisy.csv", delimiter=",", skiprows=1)
     assert noisy.shape == (3, 32)
     assert set(noisy[:, -1]) <= {0, 1}
+    assert_that_it_can_be_shown(tmp_path / "out", ids, learner=address.partition("@")[0], capsys=capsys)
+    for i in range(3):
+        own = ["--receipt", str(tmp_path / f"{i}.key.state"), "--learner-key", address]
+        assert main(["verify", str(tmp_path / "out" / "guarantee.json"), *own]) == 0
+        assert f"counted, in cluster 0 of 3, flipped with {cluster['flip_probability']}" in capsys.readouterr().out
+
+
+def assert_that_it_can_be_shown(directory, ids, *, learner, capsys):
+    """Every check of the kept round holds, and neither it nor its page tells who asked whom, or a raw label."""
+    capsys.readouterr()
+    assert main(["verify", str(directory), "--learner-key", learner, "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert (verdict["holds"], verdict["learner"]) == (True, learner)
+    assert [check["check"] for check in verdict["checks"] if check["status"] != "ok"] == ["coins"]
+    assert main(["report", str(directory)]) == 0
+    capsys.readouterr()
+    assert told(directory, ids, CLASSES.split(",")) == []
 
 
 @pytest.fixture
@@ -207,6 +225,7 @@ def test_a_learner_that_is_killed_and_started_again_has_every_report(tmp_path, c
     assert result["outcomes"] == {"reported": 3}
     assert "complete" not in result  # only what is not says so
     assert json.loads((tmp_path / "out" / "result.json").read_text()) == result
+    assert_that_it_can_be_shown(tmp_path / "out", ids[:3], learner=ids[3], capsys=capsys)  # the first life included
 
 
 @pytest.mark.processes
