@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 BASE ?= p2p-labeldp-base
 
-.PHONY: help install demo test lint types soak soak-containers clean
+.PHONY: help install demo docs test lint types soak soak-containers clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -17,6 +17,9 @@ $(BIN)/.installed: pyproject.toml
 
 demo: install  ## 455 peers, each a process of its own, play one round; about 80 seconds
 	$(BIN)/p2p-labeldp run
+
+docs: install  ## the API reference, from the docstrings: build/api/index.html, read without a network
+	$(BIN)/python docs/reference/build.py build/api
 
 lint: install  ## style, and who may import whom
 	$(BIN)/ruff check .

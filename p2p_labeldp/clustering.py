@@ -2,7 +2,7 @@
 
 Fitted once on features alone (labels are no argument), then carried in the signed manifest as plain numbers, from
 which each peer finds the cluster of its single row. A peer and the learner must never disagree by a rounding, so
-:meth:`Clustering.assign` adds feature after feature in elementwise arithmetic, which IEEE 754 makes the same for one
+``Clustering.assign`` adds feature after feature in elementwise arithmetic, which IEEE 754 makes the same for one
 row and for many; matrix products, and sums whose order depends on the shape, are not used.
 """
 
@@ -103,7 +103,7 @@ class Clustering:
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Clustering:
-        """The inverse of :meth:`to_payload`, exact.
+        """The inverse of ``to_payload``, exact.
 
         Raises:
             ConfigurationError: A payload that is none.
@@ -122,7 +122,7 @@ def fit(features: npt.ArrayLike, *, count: int, minimum_size: int, seed: int) ->
     Merging: the smallest cluster below ``minimum_size`` (of equally small ones the lowest-numbered) joins the cluster
     whose centroid is nearest to its own; the centroid of the union is the mean weighted by size; repeated until every
     cluster is large enough. Smallest first, because a large cluster then grows by few strangers, while the other way
-    round two clusters that are nearly large enough would needlessly be joined. Sizes are those that :meth:`assign`
+    round two clusters that are nearly large enough would needlessly be joined. Sizes are those that ``assign``
     gives, not KMeans' own, so they are the ones the peers will see.
 
     Args:

@@ -262,7 +262,7 @@ def encode(fact: Fact) -> bytes:
 
 
 def decode(line: bytes) -> AnyFact:
-    """The inverse of :func:`encode`.
+    """The inverse of ``encode``.
 
     Raises:
         ConfigurationError: No fact.

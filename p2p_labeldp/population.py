@@ -1,7 +1,7 @@
 """Engine 1: the whole population as NumPy arrays, no messages.
 
-Two forms of the same round. :func:`play` takes any clusters and says who asked whom; it is what the other engines are
-compared with. :func:`count_ones` streams over equal, contiguous clusters in flat memory and says only what the learner
+Two forms of the same round. ``play`` takes any clusters and says who asked whom; it is what the other engines are
+compared with. ``count_ones`` streams over equal, contiguous clusters in flat memory and says only what the learner
 can tell apart: for audits and for 10^7 users and more.
 
 Peers are the ordinals 0 .. n - 1. Peer i's words are those it would draw alone (``randomness.bulk_label_words``): word

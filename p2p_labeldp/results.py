@@ -190,7 +190,7 @@ def to_json(result: Result, *, indent: int | None = None) -> str:
 
 
 def from_json(text: str | bytes) -> Result:
-    """The inverse of :func:`to_json`.
+    """The inverse of ``to_json``.
 
     Raises:
         ConfigurationError: No result.
@@ -210,7 +210,7 @@ def _without_infinities(value: Any) -> Any:
 
 
 class RunDirectory:
-    """Where one run is kept. Made by :func:`claimed`."""
+    """Where one run is kept. Made by ``claimed``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

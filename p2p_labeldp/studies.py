@@ -99,7 +99,11 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounted:
-    """Who learns what: one guarantee a view."""
+    """Who learns what.
+
+    Args:
+        guarantees: One a view: the learner alone first.
+    """
 
     guarantees: tuple[Guarantee, ...]
 
@@ -120,7 +124,16 @@ class Accounted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The least flip for a target; fields as in ``accounting.targets.Plan``."""
+    """The least flip for a target.
+
+    Args:
+        flip_probability: f.
+        epsilon: What it promises against the learner (with the colluders it was planned for) at ``delta``.
+        delta: As asked, or 1/s^2.
+        local_epsilon: Against the learner with everyone.
+        binding: The target that asked for this much: ``learner``, ``coalition`` or ``local``.
+        holding_minimum: h, with fewer peers holding an answer nobody reports; None without a tolerated loss.
+    """
 
     flip_probability: float
     epsilon: float
@@ -136,7 +149,11 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Promised, measured and learnt: one row a cluster size."""
+    """Promised, measured and learnt.
+
+    Args:
+        rows: One a cluster size, as they were asked for.
+    """
 
     rows: tuple[Row, ...]
 
@@ -219,7 +236,24 @@ def account(
     rounds: int = 1,
     fresh: bool = False,
 ) -> Accounted:
-    """What one cluster is promised, view by view; arguments as in ``accounting.views.views``."""
+    """What one cluster is promised, view by view.
+
+    Args:
+        cluster_size: s.
+        flip_probability: f.
+        delta: For all views; if not given, 1/s^2 for the learner and the meaningful one for coalitions.
+        num_classes: K.
+        colluders: Sizes t of coalitions to state; those that s does not have are left out.
+        exchange: ``resample``, or ``permute`` (a trusted shuffler).
+        reports: r of each round; s if not given.
+        rounds: R.
+        fresh: Whether each round flips afresh.
+
+    Raises:
+        ConfigurationError: An argument out of range.
+        ClusterTooSmall: A cluster of one without a delta.
+        UnsupportedComposition: A combination that is not accounted for: an error, never a guess.
+    """
     stated = views.views(
         cluster_size=cluster_size,
         flip_probability=flip_probability,
@@ -245,7 +279,22 @@ def plan(
     colluder_epsilon: float | None = None,
     tolerated_loss: float | None = None,
 ) -> Planned:
-    """The least flip that holds every target; arguments as in ``accounting.targets.plan``."""
+    """The least flip that holds every target.
+
+    Args:
+        cluster_size: s.
+        epsilon: Against the learner alone at ``delta``.
+        delta: 1/s^2 if not given.
+        num_classes: K; beyond 2 by the certified bound.
+        local_epsilon: Against the learner with everyone; not asked for if None.
+        colluders: t mates, following the protocol, that the learner may work with.
+        colluder_epsilon: Against the learner with them, at ``delta``; ``epsilon`` if not given.
+        tolerated_loss: Share of members that may fail to answer; None plans for s answers from s.
+
+    Raises:
+        ConfigurationError: A target or a share out of range.
+        ClusterTooSmall: A cluster of one without a delta.
+    """
     found = targets.plan(
         cluster_size=cluster_size,
         target_epsilon=epsilon,
@@ -279,6 +328,9 @@ def measure(
         trials: Rounds of a cluster behind each measured bound.
         confidence: Of each measured bound.
         seed: Of the study.
+
+    Raises:
+        ConfigurationError: An unknown configuration, one of more classes, or a number out of range.
     """
     config = configs.load(data)
     if flip_probability is not None or epsilon is not None:

@@ -271,6 +271,17 @@ def roster_epsilon(
     """The least eps, to 1e-6 of itself, at which the roster's delta was evaluated to be at most ``delta``.
 
     Never above the local epsilon, which holds at every delta.
+
+    Args:
+        size: s, members of the roster.
+        holding_minimum: h; below it nobody reports.
+        flip_probability: f.
+        delta: At least 0 and below 1.
+        colluders: t, mates that work with the learner and follow the protocol.
+        num_classes: K; beyond 2 by the certified bound.
+
+    Raises:
+        ConfigurationError: An argument out of range.
     """
     f, target = check_flip(flip_probability, num_classes), check_delta(delta)
     roster = _roster(size, holding_minimum, colluders, num_classes)
@@ -294,6 +305,12 @@ def roster_epsilon(
 
 def plan_roster(size: int, target_epsilon: float, tolerated_loss: float, *, num_classes: int = 2) -> RosterPlan:
     """The least flip, to five significant digits, at which the roster holds (target_epsilon, 1/s^2).
+
+    Args:
+        size: s, members of the roster.
+        target_epsilon: Against the learner alone, above 0.
+        tolerated_loss: Share of the members that may fail to answer, at least 0 and below 1.
+        num_classes: K; beyond 2 by the certified bound.
 
     Raises:
         ConfigurationError: A target that is not positive and finite, or a loss outside [0, 1).

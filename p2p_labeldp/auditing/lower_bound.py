@@ -125,7 +125,7 @@ def lower_bound(*tallies: Tally, delta: float, confidence: float = CONFIDENCE) -
 
 
 def union_bound_alpha(confidence: float, tallies: int = 1) -> float:
-    """What each Clopper-Pearson end of ``tallies`` may err, for choosing events that fit :func:`lower_bound`."""
+    """What each Clopper-Pearson end of ``tallies`` may err, for choosing events that fit ``lower_bound``."""
     return (1.0 - checked.confidence(confidence)) / (2 * tallies)
 
 

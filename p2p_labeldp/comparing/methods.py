@@ -122,7 +122,7 @@ def trainer(*, epsilon: float, delta: float) -> DPSGD:
 
 
 def trainers_epsilon(chosen: DPSGD, delta: float) -> float:
-    """Upper bound of what :func:`trainer` made, at ``delta``."""
+    """Upper bound of what ``trainer`` made, at ``delta``."""
     return gaussian.epsilon(2 * math.sqrt(chosen.steps) / chosen.noise_multiplier, delta)
 
 

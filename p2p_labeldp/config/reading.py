@@ -50,7 +50,7 @@ def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def from_mapping(raw: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
-    """Builds a configuration from nested mappings, as TOML yields them; ``overrides`` as in :func:`load`."""
+    """Builds a configuration from nested mappings, as TOML yields them; ``overrides`` as in ``load``."""
     tree = _copy(raw)
     for override in overrides:
         _override(tree, override)
@@ -81,7 +81,7 @@ def _directory() -> Path:
 
 
 def locate(name_or_path: str | Path) -> Path:
-    """The file of a configuration, as :func:`load` finds it."""
+    """The file of a configuration, as ``load`` finds it."""
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or "/" in text or "\\" in text or text.endswith(".toml"):
         return Path(name_or_path)

@@ -61,7 +61,7 @@ def load(
     rows are shuffled. Their pixels are divided by 255.
 
     Args:
-        name: One of :func:`known`.
+        name: One of ``known``.
         seed: Of the study; the split is ordinal 0 of the DATA stream.
         test_share: Share of all rows held out, above 0 and below 1; rounded up to whole rows. Image sets don't read it.
         peers: Number of training rows kept, the first of the shuffle; by default all. The held-out rows do not depend

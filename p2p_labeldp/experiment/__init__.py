@@ -1,6 +1,6 @@
 """One experiment, from configuration to result: data, clustering, a round on one of three engines, guarantee, model.
 
-Two steps. :func:`prepare` does all that can find the configuration impossible and starts nothing; :func:`run` plays the
+Two steps. ``prepare`` does all that can find the configuration impossible and starts nothing; ``run`` plays the
 round. The engines are given the same features, labels, clustering, flips and seed, and what they give back is treated
 alike: the population engine takes the place of a network, of nothing else.
 

@@ -36,7 +36,7 @@ class Run:
         config: The configuration.
         basis: What else its statement is made of.
         model: Fitted to ``noisy``; None if there are no reports.
-        yardsticks: Works out what :func:`yardsticks` does; where this machine holds no true labels, None.
+        yardsticks: Works out what ``yardsticks`` does; where this machine holds no true labels, None.
     """
 
     result: Result
@@ -66,7 +66,7 @@ def run(
             data, gives another round every time.
         progress: Is told how far it is.
         table: Own data, in place of what the configuration names.
-        data_directory: As in :func:`prepare`.
+        data_directory: As in ``prepare``.
 
     Raises:
         ConfigurationError: Something is impossible; nothing was started.

@@ -23,7 +23,7 @@ NAME = "measure.jsonl"
 
 
 class Kept:
-    """An open file of rows. Made by :func:`opened`."""
+    """An open file of rows. Made by ``opened``."""
 
     def __init__(self, descriptor: int, rows: list[Row]) -> None:
         self._descriptor = descriptor

@@ -84,7 +84,7 @@ def to_line(row: Row) -> str:
 
 
 def from_line(line: str | bytes) -> Row:
-    """The inverse of :func:`to_line`.
+    """The inverse of ``to_line``.
 
     Raises:
         ConfigurationError: No row.

@@ -242,7 +242,7 @@ def encode(fact: Fact) -> bytes:
 
 
 def decode(data: bytes) -> KeptFact:
-    """The inverse of :func:`encode`.
+    """The inverse of ``encode``.
 
     Raises:
         msgspec.DecodeError: Nothing that was ever kept.

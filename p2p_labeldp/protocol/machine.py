@@ -88,7 +88,7 @@ class Machine(ABC):
             self._handlers[name](now)
 
     def wake_at(self) -> float | None:
-        """When :meth:`wake` wants to be called next."""
+        """When ``wake`` wants to be called next."""
         return None if self.over else min(self._alarms.values(), default=None)
 
     def effects(self) -> list[Effect]:
