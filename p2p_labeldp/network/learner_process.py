@@ -245,6 +245,7 @@ async def serve_until_told(
     store: Store | None = None,
     proposal: Proposal | None = None,
     operator: tuple[str, int] | None = None,
+    watcher: Watcher | None = None,
     bind: str | None = None,
     tls: Tls | None = None,
 ) -> Collected:
@@ -255,7 +256,7 @@ async def serve_until_told(
 
     from p2p_labeldp.network.operator import operating  # a study's learner has none, and needs no counters
 
-    async with operating(operator, sink) as (watcher, heard):
+    async with operating(operator, sink) as (asked, heard):
         return await serve(
             at_once,
             keys=keys,
@@ -267,10 +268,22 @@ async def serve_until_told(
             linger=LINGER_SECONDS,
             store=store,
             proposal=proposal,
-            watcher=watcher,
+            watcher=_Watchers(asked, watcher),
             bind=bind,
             tls=tls,
         )
+
+
+class _Watchers:
+    """Several, some of them None."""
+
+    def __init__(self, *watchers: Watcher | None) -> None:
+        self._watchers = watchers
+
+    def watch(self, host: Host) -> None:
+        for watcher in self._watchers:
+            if watcher is not None:
+                watcher.watch(host)
 
 
 def main() -> int:

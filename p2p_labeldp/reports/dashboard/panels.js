@@ -13,7 +13,7 @@ const STEPS = [
   ["asked", "asked a mate"], ["holding", "hold an answer"], ["ready", "ready to report"],
   ["reported", "sent their report"], ["accepted", "report accepted"],
 ];
-const SEEN_BY_LEARNER = [["listed", "in a roster"], ["accepted", "report accepted"]];
+const SEEN_BY_LEARNER = [["known", "known by gossip"], ["listed", "in a roster"], ["accepted", "report accepted"]];
 
 let behind = null; // this page's clock minus the round's, seconds; null before the opening
 let announced = "";
@@ -103,12 +103,12 @@ function drawRound() {
 }
 
 function expected() {
-  const listed = cells.get("steps").listed;
-  return cells.get("round").peers || listed;
+  return cells.get("round").peers || cells.get("steps").listed || cells.get("known") || 0;
 }
 
 function drawSteps() {
-  const steps = cells.get("steps");
+  const known = cells.get("known") || 0;
+  const steps = { ...cells.get("steps"), known };
   const round = cells.get("round");
   const list = byId("steps");
   const shown = round.kind === "learner" ? SEEN_BY_LEARNER
