@@ -167,9 +167,10 @@ class Dashboard:
         began = time.thread_time()
         usage = look(os.getpid())
         (spent, at), now = self._spent, time.monotonic()
-        self._spent = usage["cpu_seconds"], now
-        if at:
-            usage["busy"] = max(usage["cpu_seconds"] - spent, 0.0) / max(now - at, 1e-3)
+        if now - at >= LOOK_SECONDS / 2:
+            self._spent = usage["cpu_seconds"], now
+            if at:
+                usage["busy"] = max(usage["cpu_seconds"] - spent, 0.0) / (now - at)
         with self._lock:
             self._board.take({**usage, "cores": os.cpu_count() or 1})
         return time.thread_time() - began
