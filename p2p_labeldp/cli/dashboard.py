@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -73,7 +74,7 @@ def dashboard_at(
     from p2p_labeldp.reports.dashboard import Kind, serving  # takes half a second
 
     where = None if place == ANYWHERE else parse_place(place, field=OPTION)
-    return serving(where, title=title, kind=Kind(kind), say=say)
+    return serving(where, title=Path(title).name, kind=Kind(kind), say=say)
 
 
 def check_watchable(place: str | None, engine: str) -> None:

@@ -134,6 +134,7 @@ def command(
             operator=None if operator is None else parse_place(operator, field="--operator"),
             on_fact=lines.hear if log_json else None,
             progress=page,
+            watcher=page,
             bind=bind_of(bind),
             tls=tls_of(tls_certificate, tls_key, tls_authority),
         )

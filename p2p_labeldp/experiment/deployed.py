@@ -26,6 +26,7 @@ from p2p_labeldp.statement import Basis, Engine
 
 if TYPE_CHECKING:
     from p2p_labeldp.network.learner_process import Proposal
+    from p2p_labeldp.network.peer_process import Watcher
     from p2p_labeldp.network.tls import Tls
 
 
@@ -42,6 +43,7 @@ def learn_from_peers(
     operator: tuple[str, int] | None = None,
     on_fact: Callable[[Fact], None] | None = None,
     progress: Progress | None = None,
+    watcher: Watcher | None = None,
     bind: str | None = None,
     tls: Tls | None = None,
 ) -> Run:
@@ -62,6 +64,7 @@ def learn_from_peers(
         operator: Where to answer the operator; nowhere if not given.
         on_fact: Is told what happens, instead of ``say``.
         progress: Is told how far it is, too; of how many peers there will be, 0.
+        watcher: Is told of the host.
         bind: Address to listen on, where it is not ``host``, by which peers know it.
         tls: Serves and calls by TLS, if given.
 
@@ -105,6 +108,7 @@ def learn_from_peers(
             store=store,
             proposal=proposal,
             operator=operator,
+            watcher=watcher,
             bind=bind,
             tls=tls,
             retold=heard.append,

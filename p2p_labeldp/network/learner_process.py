@@ -251,6 +251,7 @@ async def serve_until_told(
     store: Store | None = None,
     proposal: Proposal | None = None,
     operator: tuple[str, int] | None = None,
+    watcher: Watcher | None = None,
     bind: str | None = None,
     tls: Tls | None = None,
     retold: Sink = _keep_nothing,
@@ -262,7 +263,7 @@ async def serve_until_told(
 
     from p2p_labeldp.network.operator import operating  # a study's learner has none, and needs no counters
 
-    async with operating(operator, sink) as (watcher, heard):
+    async with operating(operator, sink) as (asked, heard):
         return await serve(
             at_once,
             keys=keys,
@@ -274,11 +275,23 @@ async def serve_until_told(
             linger=LINGER_SECONDS,
             store=store,
             proposal=proposal,
-            watcher=watcher,
+            watcher=_Watchers(asked, watcher),
             bind=bind,
             tls=tls,
             retold=retold,
         )
+
+
+class _Watchers:
+    """Several, some of them None."""
+
+    def __init__(self, *watchers: Watcher | None) -> None:
+        self._watchers = watchers
+
+    def watch(self, host: Host) -> None:
+        for watcher in self._watchers:
+            if watcher is not None:
+                watcher.watch(host)
 
 
 def main() -> int:

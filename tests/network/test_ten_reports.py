@@ -32,6 +32,7 @@ from p2p_labeldp.network.peer_process import FINISH_SECONDS
 from p2p_labeldp.protocol.manifest import Deadlines
 from p2p_labeldp.protocol.messages import Answer, Ask, Refusal
 from p2p_labeldp.protocol.peer import GRACE_SECONDS
+from p2p_labeldp.reports.dashboard.server import FAREWELL_SECONDS
 
 BAD_BOX, TIMED_OUT = (Outcome.INVALID, Reason.BAD_BOX), (Outcome.ABSTAINED, Reason.MATE_TIMEOUT)
 
@@ -262,18 +263,30 @@ def test_9_no_peer_is_left_two_seconds_after_the_launcher_is_killed_and_the_next
 
 @pytest.mark.processes
 def test_10_sigterm_with_connections_open_exits_0_within_three_seconds_and_keeps_what_there_is_as_incomplete(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        at, operator = one.getsockname()[1], other.getsockname()[1]
+    with contextlib.ExitStack() as held:
+        servers = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        at, operator, page = (server.getsockname()[1] for server in servers)
     command = [sys.executable, "-m", "p2p_labeldp", "learner", "by-hand", "--listen", f"127.0.0.1:{at}"]
-    command += ["--operator", f"127.0.0.1:{operator}", "--out", str(tmp_path / "out"), "--log-json"]
+    command += [
+        "--operator",
+        f"127.0.0.1:{operator}",
+        "--dashboard",
+        f"127.0.0.1:{page}",
+        "--out",
+        str(tmp_path / "out"),
+        "--log-json",
+    ]
     learner = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        line = json.loads(learner.stderr.readline())
-        assert "the learner is" in line["text"]
+        for expected in ("dashboard: http://", "the learner is"):
+            assert json.loads(learner.stderr.readline())["text"].startswith(expected)
         with (
             socket.create_connection(("127.0.0.1", operator)) as watching,
+            socket.create_connection(("127.0.0.1", page)) as events,
             socket.create_connection(("127.0.0.1", at)) as half,
         ):
+            events.sendall(b"GET /events HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert events.recv(1 << 16).startswith(b"HTTP/1.1 200")
             watching.sendall(b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n")
             assert watching.recv(1 << 16).startswith(b"HTTP/1.1 200")
             half.sendall(b"POST /p2p/v1 HTTP/1.1\r\ncontent-length: 10\r\n")
@@ -281,13 +294,17 @@ def test_10_sigterm_with_connections_open_exits_0_within_three_seconds_and_keeps
             learner.send_signal(signal.SIGTERM)
             _, status, used = os.wait4(learner.pid, 0)
             learner.returncode = os.waitstatus_to_exitcode(status)
+            told = b"".join(iter(lambda: events.recv(1 << 16), b""))
     finally:
         learner.kill()
         learner.communicate()
     assert learner.returncode == 0
     # What it waits for, and its work, most of it training: on a busy machine the clock would tell of the others.
-    assert SHUTDOWN_SECONDS + OPERATORS_SECONDS + FINISH_SECONDS <= 2.5
+    longest = max(FINISH_SECONDS, FAREWELL_SECONDS)  # a peer's, a learner's
+    assert SHUTDOWN_SECONDS + OPERATORS_SECONDS + longest <= 2.5
     assert used.ru_utime + used.ru_stime - before < 2.0
+    assert b"the round was ended before its time" in told
+    assert b"event: end" in told
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["complete"] is False
     assert (tmp_path / "out" / "facts.jsonl").exists()

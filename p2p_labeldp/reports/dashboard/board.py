@@ -154,6 +154,11 @@ class Board:
             case _ if type(fact) in STEPS and (self._kind is Kind.STUDY or not isinstance(fact, Asked)):
                 self._step(fact)
 
+    def know(self, records: int) -> None:
+        """How many peers a learner of a deployment knows of."""
+        if records != self._cells.get("known"):
+            self._set("known", records)
+
     def take(self, usage: Mapping[str, float]) -> None:
         """What the processes take now, and of memory the most so far."""
         most = max(usage.get("memory_bytes", 0.0), self._cells.get("resources", {}).get("memory_most", 0.0))

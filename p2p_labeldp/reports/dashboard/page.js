@@ -6,7 +6,7 @@ const DRAWN = [
   [drawRound, ["round"]],
   [drawResult, ["result"]],
   [drawPhases, ["phase"]],
-  [drawSteps, ["steps", "round"]],
+  [drawSteps, ["steps", "round", "known"]],
   [drawOutcomes, ["outcomes", "reasons"]],
   [drawResources, ["traffic", "resources", "round", "result"]],
   [drawTime, ["time", "phase", "round"]],

@@ -13,7 +13,7 @@ const STEPS = [
   ["asked", "asked a mate"], ["holding", "hold an answer"], ["ready", "ready to report"],
   ["reported", "sent their report"], ["accepted", "report accepted"],
 ];
-const SEEN_BY_LEARNER = [["listed", "in a roster"], ["accepted", "report accepted"]];
+const SEEN_BY_LEARNER = [["known", "known by gossip"], ["listed", "in a roster"], ["accepted", "report accepted"]];
 
 let behind = null; // this page's clock minus the round's, seconds; null before the opening
 let announced = "";
@@ -71,11 +71,11 @@ function tick() {
     const left = end - now > 0 ? `${seconds(end - now)} left` : "waiting for the last reports";
     say("clock", `${PHASES[number][1]}: ${about}. ${seconds(now)} since the round opened, ${left}.`);
   } else if (phase.name === "broken off") say("clock", "The command ended before the round was over.");
-  else if (phase.name === "over") say("clock", over());
+  else if (phase.name === "over") say("clock", epilogue());
   else say("clock", `${PHASES[number][1]}: ${about}.`);
 }
 
-function over() {
+function epilogue() {
   const result = cells.get("result");
   const took = result && result.seconds ? ` It took ${seconds(result.seconds)} in all.` : "";
   return `The round is over.${took} This page stays as it is.`;
@@ -103,12 +103,12 @@ function drawRound() {
 }
 
 function expected() {
-  const listed = cells.get("steps").listed;
-  return cells.get("round").peers || listed;
+  return cells.get("round").peers || cells.get("steps").listed || cells.get("known") || 0;
 }
 
 function drawSteps() {
-  const steps = cells.get("steps");
+  const known = cells.get("known") || 0;
+  const steps = { ...cells.get("steps"), known };
   const round = cells.get("round");
   const list = byId("steps");
   const shown = round.kind === "learner" ? SEEN_BY_LEARNER
@@ -144,18 +144,18 @@ function drawResources() {
   const traffic = cells.get("traffic");
   const usage = cells.get("resources");
   const learner = cells.get("round").kind === "learner";
+  const over = cells.has("result");
   const rows = [];
   if (usage) {
-    if (!learner) rows.push(["Processes", whole(usage.processes)]);
-    if (usage.busy !== undefined) rows.push(["Busy cores", `${usage.busy.toFixed(2)} of ${usage.cores}`]);
+    if (!learner && !over) rows.push(["Processes", whole(usage.processes)]);
+    if (usage.busy !== undefined && !over) rows.push(["Busy cores", `${usage.busy.toFixed(2)} of ${usage.cores}`]);
     rows.push(["CPU time", seconds(usage.cpu_seconds)]);
-    if (usage.memory_most) {
-      rows.push(["Memory now", bytes(usage.memory_bytes || 0)], ["Memory at most", bytes(usage.memory_most)]);
-    }
+    if (usage.memory_most && !over) rows.push(["Memory now", bytes(usage.memory_bytes || 0)]);
+    if (usage.memory_most) rows.push(["Memory at most", bytes(usage.memory_most)]);
   }
   rows.push([learner ? "Requests of the learner" : "Requests", whole(traffic.requests)],
     ["Bytes of their bodies", bytes(traffic.bytes)], ["Messages refused", whole(traffic.refused)]);
-  if (cells.get("result")) rows.push(["Signed messages in all", whole(traffic.messages)]);
+  if (over) rows.push(["Signed messages in all", whole(traffic.messages)]);
   byId("resources").replaceChildren(...rows.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
 }
 

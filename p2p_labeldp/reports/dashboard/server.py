@@ -37,6 +37,7 @@ from p2p_labeldp.reports.dashboard.resources import look
 from p2p_labeldp.results import Result
 
 if TYPE_CHECKING:
+    from p2p_labeldp.network.host import Host
     from p2p_labeldp.network.pace import Pace
 
 LOOPBACK = "127.0.0.1"
@@ -47,7 +48,7 @@ TELL_SECONDS = 0.25
 HEARTBEAT_SECONDS = 10.0  # without a change; a viewer that has gone is noticed by writing to it
 SLOW_SECONDS = 30.0  # in which a viewer has to take what it is sent
 RETRY_MILLISECONDS = 1000  # before a viewer that lost its connection comes back
-FAREWELL_SECONDS = 1.0  # for viewers to take the end
+FAREWELL_SECONDS = 0.5  # for viewers to take the end
 LOOK_SECONDS, LOOK_SHARE = 1.0, 0.02  # between two looks at resources, and how much of a core they may take
 
 _HEADERS = {
@@ -75,6 +76,7 @@ class Dashboard:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._thread: threading.Thread | None = None
+        self._hosts: list[Host] = []
         self._spent = 0.0, 0.0  # CPU seconds of the processes, and when
 
     # -- what is told ----------------------------------------------------------------------------------------------
@@ -87,8 +89,15 @@ class Dashboard:
 
     def happened(self, fact: Fact) -> None:
         """A fact arrived."""
+        records = sum(host.records for host in self._hosts)  # here: a host is its own thread's
         with self._lock:
             self._board.hear(fact, time.monotonic())
+            if self._hosts:
+                self._board.know(records)
+
+    def watch(self, host: Host) -> None:
+        """A party whose directory is shown, as far as its size."""
+        self._hosts.append(host)
 
     def learning(self) -> None:
         """The round is over; models are trained."""
@@ -158,9 +167,10 @@ class Dashboard:
         began = time.thread_time()
         usage = look(os.getpid())
         (spent, at), now = self._spent, time.monotonic()
-        self._spent = usage["cpu_seconds"], now
-        if at:
-            usage["busy"] = max(usage["cpu_seconds"] - spent, 0.0) / max(now - at, 1e-3)
+        if now - at >= LOOK_SECONDS / 2:
+            self._spent = usage["cpu_seconds"], now
+            if at:
+                usage["busy"] = max(usage["cpu_seconds"] - spent, 0.0) / (now - at)
         with self._lock:
             self._board.take({**usage, "cores": os.cpu_count() or 1})
         return time.thread_time() - began
@@ -169,7 +179,7 @@ class Dashboard:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if not addressed(request.headers.get("Host", ""), self._host):
-            return _text(421, "this page goes by another name")
+            return _text(421, "ask for this page by the number of its address, or have it listen on this name")
         if request.method not in ("GET", "HEAD"):
             return _text(405, "GET only")
         match request.path:

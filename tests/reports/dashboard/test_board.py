@@ -227,3 +227,13 @@ def test_memory_keeps_its_most():
     for memory in (5.0, 9.0, 2.0):
         board.take({"memory_bytes": memory})
     assert cells(board)["resources"] == {"memory_bytes": 2.0, "memory_most": 9.0}
+
+
+def test_how_many_peers_a_learner_knows_is_told_when_it_changes():
+    board = begun(Kind.LEARNER, peers=0)
+    board.know(2)
+    seen = board.since(0, 0.0).version
+    board.know(2)
+    assert board.since(seen, 0.0).cells == {}
+    board.know(3)
+    assert board.since(seen, 0.0).cells == {"known": 3}
