@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 import p2p_labeldp
-from frame import Study
+from frame import Study, legend_below
 from p2p_labeldp import population
 from p2p_labeldp.accounting import coalition
 from p2p_labeldp.accounting.coalition import Coalition
@@ -203,8 +203,7 @@ def draw(table: Sequence[Cell], study: Study) -> None:
                     axis.set_ylabel(r"$\varepsilon$ of one label")
                 if row == len(FLIPS) - 1:
                     axis.set_xlabel("mates with the learner")
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+        legend_below(figure, columns=3)
 
 
 def main() -> int:

@@ -102,6 +102,15 @@ class Study:
         return 1 if failed else 0
 
 
+def legend_below(figure: Any, *, columns: int) -> None:
+    """One legend for all panels of a figure of matplotlib's: each name once, in the order of the panels."""
+    named: dict[str, Any] = {}
+    for axis in figure.axes:
+        handles, labels = axis.get_legend_handles_labels()
+        named |= {label: handle for label, handle in zip(labels, handles, strict=True) if label not in named}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
 def read_table(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     """The header's lines, without "# ", and the rows of a table that ``write_table`` wrote."""
     lines = path.read_text().splitlines()

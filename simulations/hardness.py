@@ -45,13 +45,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import p2p_labeldp
-from frame import Study
+from frame import Study, legend_below
 from p2p_labeldp import population, randomness
 from p2p_labeldp.accounting import multiclass
 from p2p_labeldp.accounting.multiclass import Classes
@@ -313,11 +312,7 @@ def draw(table: Sequence[Row], study: Study) -> None:
             axis.minorticks_off()
             axis.grid(alpha=0.25)
         axes[0].set_ylabel("precision")
-        named: dict[str, Any] = {}
-        for axis in axes:
-            handles, labels = axis.get_legend_handles_labels()
-            named |= dict(zip(labels, handles, strict=True))
-        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+        legend_below(figure, columns=5)
         figure.suptitle(f"Naming the labels of small clusters, K = {K}: the best reading of each release", fontsize=11)
 
 

@@ -30,7 +30,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from frame import Study
+from frame import Study, legend_below
 from p2p_labeldp import config
 from p2p_labeldp.measuring import Question, Row, measure
 from p2p_labeldp.measuring.row import plain
@@ -92,8 +92,7 @@ def draw(rows: Sequence[Row], study: Study) -> None:
             axis.set(xscale="log", title=f"f = {flip:g}", xlabel="cluster size s", ylim=(0, None))
             axis.grid(alpha=0.25)
         axes[0].set_ylabel(r"$\varepsilon$ of one label at $\delta = 1/s^2$")
-        handles, labels = axes[-1].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+        legend_below(figure, columns=5)
 
 
 def main() -> int:

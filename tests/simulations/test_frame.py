@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-from frame import RESULTS, Study, read_rows, read_table
+from frame import RESULTS, Study, legend_below, read_rows, read_table
 
 
 def study(tmp_path, *, quick: bool = False) -> Study:
@@ -34,6 +34,15 @@ def test_the_same_drawing_gives_the_same_bytes(tmp_path):
             axis.plot([1, 2])
         written.append([(tmp_path / "new" / f"tiny.{ending}").read_bytes() for ending in ("png", "svg")])
     assert written[0] == written[1]
+
+
+def test_a_legend_of_all_panels_has_each_name_once(tmp_path):
+    with study(tmp_path).figure(1, 2, size=(4, 2)) as (figure, axes):
+        for axis, names in zip(axes, (("b", "a"), ("a", "c")), strict=True):
+            for name in names:
+                axis.plot([1, 2], label=name)
+        legend_below(figure, columns=3)
+    assert [text.get_text() for text in figure.legends[0].texts] == ["b", "a", "c"]
 
 
 def test_a_failing_claim_is_exit_code_1(tmp_path, capsys):
