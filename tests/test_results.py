@@ -135,6 +135,19 @@ def test_a_new_or_empty_directory_gets_result_facts_reports_and_configuration(tm
     assert hashlib.sha256((path / "config.json").read_bytes()).hexdigest() == config.config_hash(CONFIG)
 
 
+def test_further_files_are_made_of_the_digest_of_the_facts_and_stand_before_the_result(tmp_path):
+    seen = []
+
+    def more(digest):
+        seen.append((digest, (tmp_path / "result.json").exists()))
+        return {"guarantee.json": "text"}
+
+    with claimed(tmp_path) as directory:
+        directory.write(result=RESULT, facts=FACTS, noisy=NOISY, config=CONFIG, more=more)
+    assert seen == [(hashlib.sha256((tmp_path / "facts.jsonl").read_bytes()).hexdigest(), False)]
+    assert (tmp_path / "guarantee.json").read_text() == "text"
+
+
 def test_the_reports_are_a_table_of_plain_numbers(tmp_path):
     with claimed(tmp_path) as directory:
         write(directory)

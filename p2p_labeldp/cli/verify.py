@@ -57,6 +57,7 @@ def command(
     else:
         width = max(len(one.name) for one in verdict.checks)
         for one in verdict.checks:
-            line = f"{one.name:<{width}}  {one.status.value:<11}  {one.text}"
+            status = "FAILED" if one.status is statement.Status.FAILED else one.status.value
+            line = f"{one.name:<{width}}  {status:<11}  {one.text}"
             typer.echo("".join(character if character.isprintable() else "?" for character in line))
     return 0 if verdict.holds else 1

@@ -16,7 +16,9 @@ than it is.
 
 **What is not in it.** No digest of the table or of the reports, which would let anybody test guesses of them, and no
 name of a peer: receipts stand as digests, of which each peer recognises its own and nobody a stranger's. So the file
-may be shown to peers without the rest of the directory.
+may be shown to peers without the rest of the directory. The digest of the facts can be tested by whoever guesses every
+report of the round (and, where the engine has a clock, each of its times); that is no more than the learner sees, which
+its epsilon bounds.
 """
 
 from p2p_labeldp.statement.checks import Check, Status

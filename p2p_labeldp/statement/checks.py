@@ -12,7 +12,7 @@ class Status(StrEnum):
     """How a check ended."""
 
     OK = "ok"
-    FAILED = "FAILED"
+    FAILED = "failed"
     UNCHECKED = "not checked"
     """There is nothing to hold it against; the text says why."""
 

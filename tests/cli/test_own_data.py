@@ -46,11 +46,16 @@ def test_a_table_is_played_without_a_seed(capsys, tmp_path, classes, engine):
 
 
 @pytest.mark.processes
-def test_peer_processes_are_the_default(capsys, csv):
-    said = result(capsys, "--csv", csv, "--label", "outcome", "--set", "data.peers=30")
+def test_peer_processes_are_the_default_and_their_learner_signs_what_it_promised(capsys, csv, tmp_path):
+    kept = str(tmp_path / "kept")
+    said = result(capsys, "--csv", csv, "--label", "outcome", "--set", "data.peers=30", "--out", kept)
     assert (said["seed"], said["peers"]) == (None, 30)
     assert said["outcomes"] == {"reported": 30}
     assert said["bytes"] > 0
+    assert main(["verify", kept, "--json"]) == 0
+    checks = {one["check"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
+    assert [name for name, one in checks.items() if one["status"] != "ok"] == ["coins"]
+    assert checks["receipts"]["text"].startswith("30, one for each accepted report")
 
 
 def test_a_seed_is_for_studies_and_the_result_says_what_it_costs(capsys, csv):

@@ -98,7 +98,7 @@ def test_the_directory_holds_the_run(capsys, tmp_path):
     assert table.shape == (60, 32)
     assert set(table[:, -1]) == {0, 1}
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "config.json", "facts.jsonl", "noisy.csv", "result.json",
+        "config.json", "facts.jsonl", "guarantee.json", "noisy.csv", "result.json",
     ]  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def test_what_fails_is_named_and_the_status_is_1(one, capsys, as_json):
     if as_json:
         verdict = json.loads(out)
         assert verdict["holds"] is False
-        assert [one["check"] for one in verdict["checks"] if one["status"] == "FAILED"] == ["epsilons", "result.json"]
+        assert [one["check"] for one in verdict["checks"] if one["status"] == "failed"] == ["epsilons", "result.json"]
     else:
         assert "epsilons        FAILED       cluster 0: epsilon 0.1 stated, 1 worked out\n" in out
 
