@@ -93,6 +93,8 @@ def profile(run: KeptRun, found: Profile, *, key: str) -> str:
     said += " is better."
     if found.learner and not found.losses and run.mechanism == RESAMPLING:
         said += " The curve is that of a round in which nobody fails to answer; the promise allows for losses."
+    if found.bound:
+        said += " With more than two labels the curve is a bound, which is proved, and may be more than is lost."
     return markup.figure(
         drawing.curves(series, y_log=True, x_label="epsilon", y_label="delta"),
         key=f"{key}-profile",
