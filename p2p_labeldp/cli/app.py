@@ -27,6 +27,7 @@ from p2p_labeldp.cli import (
     doctor,
     enrol,
     examples,
+    federate,
     keygen,
     learner,
     manifest,
@@ -59,6 +60,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run", help=run.HELP)(run.command)
+app.command("federate", help=federate.HELP)(federate.command)
 app.command("view", help=view.HELP)(view.command)
 app.command("report", help=report.HELP)(report.command)
 app.command("measure", help=measure.HELP)(measure.command)
