@@ -6,6 +6,7 @@ mate for its flipped label, and forward it, sealed for a learner, with their own
 From the bottom up; a module imports only from those before it:
 
 - ``errors``: the one exception tree
+- ``keyed_stream``: NumPy's generator over a cryptographic stream
 - ``labels``, ``randomness``, ``facts``: the label space; the only door for entropy; what can happen in a round
 - ``config``, ``datasets``, ``clustering``, ``topology``: what is run, on which data, who exchanges labels with whom,
   who knows whom at the start
@@ -19,6 +20,7 @@ From the bottom up; a module imports only from those before it:
 - ``promise``, ``central``, ``suggestion``: what a round guarantees each cluster, and who learns what; mechanisms in one
   place, played and accounted for; clusters for somebody's table
 - ``experiment``, ``reports``: from a configuration to a result; results and facts made readable
+- ``federated``: the same for rounds of private updates, in which the peers train a model without a round of labels
 - ``measuring``, ``comparing``: privacy and accuracy against cluster size; mechanisms side by side on one table
 - ``studies``: ``simulate``, ``account``, ``plan`` and ``measure`` for five lines of Python
 - ``cli``: the commands

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from p2p_labeldp import config
-from p2p_labeldp.config import Config, Data, Mechanism, config_hash, from_mapping, load, reading, sections
+from p2p_labeldp.config import Config, Data, Mechanism, config_hash, from_mapping, load, reading, sections, updates
 from p2p_labeldp.errors import ConfigurationError
 
 BASE = {"data": {"name": "breast-cancer"}}
@@ -37,7 +37,7 @@ def test_the_default_experiment_has_the_planned_values():
 
 
 def test_every_known_configuration_loads():
-    assert config.known() == ["breast-cancer", "by-hand", "digits", "digits-10", "iris", "wine"]
+    assert config.known() == ["breast-cancer", "by-hand", "digits", "digits-10", "iris", "updates", "wine"]
     for name in config.known():
         assert isinstance(load(name), Config)
 
@@ -219,9 +219,9 @@ def test_the_hash_names_the_meaning_and_nothing_else():
 
 
 def test_every_field_of_every_section_has_a_docstring_under_it():
-    tree = ast.parse(inspect.getsource(sections))
-    found = [n for n in tree.body if isinstance(n, ast.ClassDef) and any("Section" in ast.unparse(b) for b in n.bases)]
-    assert len(found) == 11
+    body = [node for module in (sections, updates) for node in ast.parse(inspect.getsource(module)).body]
+    found = [n for n in body if isinstance(n, ast.ClassDef) and any("Section" in ast.unparse(b) for b in n.bases)]
+    assert len(found) == 12
     for section in found:
         for field, after in zip(section.body, [*section.body[1:], None], strict=True):
             if isinstance(field, ast.AnnAssign) and "ClassVar" not in ast.unparse(field.annotation):

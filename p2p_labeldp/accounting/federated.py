@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -89,11 +90,13 @@ class Rounds:
             delta: 1e-12 or more, below 1.
             accountant: Whose.
         """
-        return self._spent(self.noise_multiplier(sigma), _check_delta(delta), accountant)
+        z = self.noise_multiplier(sigma)
+        return min(_accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), accountant).values())
 
     def guarantee(self, *, sigma: float, delta: float) -> Guarantee:
         """The central guarantee, by the tighter accountant, which is named."""
-        of = self._accountants(self.noise_multiplier(sigma), _check_delta(delta))
+        z = self.noise_multiplier(sigma)
+        of = _accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), "tighter")
         name = min(of, key=lambda one: of[one])
         return Guarantee(view="models", epsilon=of[name], delta=delta, method=f"subsampled gaussian, {name}")
 
@@ -105,24 +108,28 @@ class Rounds:
         """
         check_target(epsilon, "epsilon")
         _check_delta(delta)
-        return self.sigma(least_noise(lambda z: self._spent(z, delta, accountant), epsilon))
+        return self.sigma(_multiplier_for(self.sampling_rate, self.rounds, epsilon, delta, accountant))
 
-    def _spent(self, z: float, delta: float, accountant: Accountant) -> float:
-        if accountant not in ("tighter", "rdp", "pld"):
-            raise ConfigurationError(f"{accountant!r} given; tighter, rdp and pld are possible", field="accountant")
-        of = self._accountants(z, delta, accountant)
-        return min(of.values())
 
-    def _accountants(self, z: float, delta: float, wanted: Accountant = "tighter") -> dict[str, float]:
-        if self.sampling_rate == 1.0:  # nothing is sampled: T Gaussian mechanisms are one
-            return {"exact": gaussian.epsilon(math.sqrt(self.rounds) / z, delta)}
-        rounds = SubsampledGaussian(noise_multiplier=z, sampling_probability=self.sampling_rate, steps=self.rounds)
-        of = {}
-        if wanted != "pld" or z < LEAST_PLD_NOISE:
-            of["rdp"] = rounds.rdp_epsilon(delta)
-        if wanted != "rdp" and z >= LEAST_PLD_NOISE:
-            of["pld"] = rounds.pld_epsilon(delta, relation="add_or_remove")
-        return of
+@lru_cache(maxsize=64)
+def _multiplier_for(rate: float, rounds: int, epsilon: float, delta: float, accountant: Accountant) -> float:
+    """The least z of a target, a search of some seconds; the same for any population and any rho."""
+    return least_noise(lambda z: min(_accountants(rate, rounds, z, delta, accountant).values()), epsilon)
+
+
+def _accountants(rate: float, rounds: int, z: float, delta: float, wanted: Accountant) -> dict[str, float]:
+    """Upper bounds by name."""
+    if wanted not in ("tighter", "rdp", "pld"):
+        raise ConfigurationError(f"{wanted!r} given; tighter, rdp and pld are possible", field="accountant")
+    if rate == 1.0:  # nothing is sampled: T Gaussian mechanisms are one
+        return {"exact": gaussian.epsilon(math.sqrt(rounds) / z, delta)}
+    sampled = SubsampledGaussian(noise_multiplier=z, sampling_probability=rate, steps=rounds)
+    of = {}
+    if wanted != "pld" or z < LEAST_PLD_NOISE:
+        of["rdp"] = sampled.rdp_epsilon(delta)
+    if wanted != "rdp" and z >= LEAST_PLD_NOISE:
+        of["pld"] = sampled.pld_epsilon(delta, relation="add_or_remove")
+    return of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from p2p_labeldp.cli import (
     doctor,
     enrol,
     examples,
+    federate,
     keygen,
     learner,
     manifest,
@@ -62,6 +63,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run", cls=Watchable, help=run.HELP)(run.command)
+app.command("federate", help=federate.HELP)(federate.command)
 app.command("view", help=view.HELP)(view.command)
 app.command("report", help=report.HELP)(report.command)
 app.command("verify", help=verify.HELP)(verify.command)

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from p2p_labeldp.config import Config
 
-HELP = """List the configurations that come with the package.
+HELP = """List the configurations that come with the package: what `run` and `federate` know by name.
 
 Example:
 
@@ -29,8 +29,15 @@ def command() -> None:
 
 
 def _described(chosen: Config) -> str:
-    mechanism, clusters = chosen.mechanism, chosen.clusters
+    from p2p_labeldp.config import Updates
+
+    mechanism, clusters, updates = chosen.mechanism, chosen.clusters, chosen.updates
     peers = "a peer for each training row" if chosen.data.peers is None else f"{chosen.data.peers} peers"
+    if updates != Updates():
+        return (
+            f"{chosen.data.name}, {peers}; for `federate`: {updates.rounds} rounds of updates, central epsilon"
+            f" {updates.central_epsilon:g} at delta = {updates.delta:g}"
+        )
     noise = (
         f"flip probability {mechanism.flip_probability:g}"
         if mechanism.target_epsilon is None

@@ -5,7 +5,8 @@ An unknown key is refused and the nearest known one named, because a misspelt pr
 ignored is worse than a run that does not start.
 
 - ``rules``: what a value may be, in words and as a check
-- ``sections``: the sections and their fields, each documented
+- ``section``: what a section is
+- ``sections``, ``updates``: the sections and their fields, each documented
 - ``reading``: files, overrides, names of configurations, the hash
 
 Configurations that come with the package are found by name in ``p2p_labeldp/configs/experiments`` (an installed wheel)
@@ -13,6 +14,7 @@ or in ``configs/experiments`` beside the package (a working copy, an editable in
 """
 
 from p2p_labeldp.config.reading import config_hash, from_mapping, known, load, locate
+from p2p_labeldp.config.section import Section
 from p2p_labeldp.config.sections import (
     Clusters,
     Config,
@@ -27,10 +29,10 @@ from p2p_labeldp.config.sections import (
     Network,
     Output,
     Policy,
-    Section,
     Topology,
     TopologyKind,
 )
+from p2p_labeldp.config.updates import Updates
 
 __all__ = [
     "load",
@@ -49,6 +51,7 @@ __all__ = [
     "Network",
     "Policy",
     "Learner",
+    "Updates",
     "Output",
     "TopologyKind",
     "ExchangeKind",

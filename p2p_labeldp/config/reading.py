@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from p2p_labeldp.config.rules import OneOf
-from p2p_labeldp.config.sections import Config, Section, dotted, fields
+from p2p_labeldp.config.section import Section, dotted, fields
+from p2p_labeldp.config.sections import Config
 from p2p_labeldp.errors import ConfigurationError
 
 EXCLUSIVE = {

@@ -56,25 +56,25 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
     lifeline.raise_descriptor_limit()
     block = addresses.claim(len(study) + 1)
     read_fd, write_fd = os.pipe()
-    _widen(write_fd)
+    widen(write_fd)
     processes: list[subprocess.Popen[bytes]] = []
     try:
         with os.fdopen(read_fd, "rb") as incoming:
             host, port = block.address(0)
-            learner = _start("learner_process", write_fd, processes, host, str(port), talks=True)
+            learner = start("learner_process", write_fd, processes, host, str(port), talks=True)
             assert learner.stdin is not None
             assert learner.stdout is not None
-            where = _announced(learner.stdout)
+            where = announced(learner.stdout)
             batches, zygotes_end = socket.socketpair()
             with zygotes_end:
                 fd = zygotes_end.fileno()
-                zygote = _start("zygote", write_fd, processes, str(fd), more_fds=(fd,))
+                zygote = start("zygote", write_fd, processes, str(fd), more_fds=(fd,))
             os.close(write_fd)
             write_fd = -1
             opening = _Opening(study, learner.stdin, give_up=zygote.kill)
             threading.Thread(target=_feed, args=(batches, study, block, where), daemon=True).start()
-            threading.Thread(target=_stop_after, args=(zygote, learner), daemon=True).start()
-            handed_over = _Reader(learner.stdout, then=opening.without_learner)
+            threading.Thread(target=stop_after, args=(zygote, learner), daemon=True).start()
+            handed_over = Reader(learner.stdout, then=opening.without_learner)
             events: list[Fact] = []
             for line in incoming:  # until the last process that could write to the pipe is gone
                 fact = facts.decode(line)
@@ -167,7 +167,7 @@ class _Opening:
         return timer
 
 
-def _start(
+def start(
     module: str,
     facts_fd: int,
     processes: list[subprocess.Popen[bytes]],
@@ -175,6 +175,7 @@ def _start(
     more_fds: tuple[int, ...] = (),
     talks: bool = False,
 ) -> subprocess.Popen[bytes]:
+    """Starts a module of ``p2p_labeldp.network`` as a process; if it ``talks``, with pipes to it and from it."""
     process = subprocess.Popen(  # noqa: S603  our own interpreter and module
         [sys.executable, "-m", f"p2p_labeldp.network.{module}", str(os.getpid()), str(facts_fd), *arguments],
         stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
@@ -187,7 +188,8 @@ def _start(
     return process
 
 
-def _widen(fd: int) -> None:
+def widen(fd: int) -> None:
+    """Gives a pipe a larger buffer, where that is possible."""
     try:
         import fcntl
 
@@ -196,7 +198,8 @@ def _widen(fd: int) -> None:
         pass
 
 
-def _announced(stdout: IO[bytes]) -> Where:
+def announced(stdout: IO[bytes]) -> Where:
+    """Where the learner listens: the first line it writes."""
     line = stdout.readline().decode().strip()
     if not line:
         raise TransportError("the learner did not start; its messages are above")
@@ -210,17 +213,17 @@ def _feed(batches: socket.socket, study: Study, block: addresses.Block, learner:
     places = [block.address(i + 1) for i in range(len(study))]
     specs = peer_specs(study, secrets=drawn, ids=ids, places=places, learner=learner)
     with batches, suppress(OSError):  # if the zygote is gone, the listener notices
-        for start in range(0, len(specs), study.peers_per_process):
-            send_batch(batches, specs[start : start + study.peers_per_process])
+        for first in range(0, len(specs), study.peers_per_process):
+            send_batch(batches, specs[first : first + study.peers_per_process])
 
 
-def _stop_after(zygote: subprocess.Popen[bytes], learner: subprocess.Popen[bytes]) -> None:
+def stop_after(zygote: subprocess.Popen[bytes], learner: subprocess.Popen[bytes]) -> None:
     """When the last peer is gone the learner has nobody to wait for."""
     zygote.wait()
     learner.send_signal(signal.SIGTERM)
 
 
-class _Reader(threading.Thread):
+class Reader(threading.Thread):
     """Reads a pipe to its end, so that its writer never waits; then calls ``then``."""
 
     def __init__(self, pipe: IO[bytes], then: Callable[[], None]) -> None:

@@ -19,6 +19,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -41,27 +42,41 @@ NICENESS = 5  # of peers: their crowd must starve neither the zygote, which stil
 _decoder = msgspec.msgpack.Decoder(list[PeerSpec])
 
 
+RunBatch = Callable[[bytes, Sink], None]
+"""What a child does with its batch, whose bytes it alone reads."""
+
+
 def main() -> int:
-    """Forks for batches until the socket ends, then waits for the last child."""
+    """The zygote of a round of labels."""
+    return fork_batches(warm_up, _run_batch)
+
+
+def fork_batches(warm: Callable[[], None], run_batch: RunBatch) -> int:
+    """Forks for batches until the socket ends, then waits for the last child.
+
+    Args:
+        warm: Does once what every child will do.
+        run_batch: What each child does.
+    """
     parent, facts_fd, batches_fd = map(int, sys.argv[1:4])
     lifeline.tie(parent)
     lifeline.raise_descriptor_limit()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     me = os.getpid()
-    warm_up()
+    warm()
     gc.collect()
     gc.freeze()  # the collector would write to every shared page
     with socket.socket(fileno=batches_fd) as batches:
         while (batch_fd := _next_batch(batches)) is not None:
             if os.fork() == 0:
-                _child(me, facts_fd, batches_fd, batch_fd)
+                _child(me, facts_fd, batches_fd, batch_fd, run_batch)
             os.close(batch_fd)
             _reap(block=False)
     _reap(block=True)
     return 0
 
 
-def send_batch(batches: socket.socket, specs: list[PeerSpec]) -> None:
+def send_batch(batches: socket.socket, specs: Sequence[msgspec.Struct]) -> None:
     """The launcher's end: hands over a batch as an open file that has no name."""
     batch_fd = os.memfd_create("batch")
     try:
@@ -104,10 +119,11 @@ def warm_up() -> None:
     for i in range(WARM_ROUNDS):
         keys.open(keys.seal(keys.sealing_public, b"warm", info=b"up"), info=b"up")
         keys.verify("warm", keys.sign("warm", i.to_bytes(1, "big")))
-    asyncio.run(_talk_to_oneself(keys))
+    asyncio.run(talk_to_oneself(keys))
 
 
-async def _talk_to_oneself(keys: Keys) -> None:
+async def talk_to_oneself(keys: Keys) -> None:
+    """Server and client, a few times over."""
     server = HttpServer(keys.signing_key, lambda _sender, body: body)
     try:
         port = await server.start("127.0.0.1", 0)
@@ -126,7 +142,7 @@ def _reap(*, block: bool) -> None:
         pass
 
 
-def _child(zygote: int, facts_fd: int, batches_fd: int, batch_fd: int) -> None:
+def _child(zygote: int, facts_fd: int, batches_fd: int, batch_fd: int, run_batch: RunBatch) -> None:
     """A process of peers; never returns."""
     status = 1
     try:
@@ -134,15 +150,20 @@ def _child(zygote: int, facts_fd: int, batches_fd: int, batch_fd: int) -> None:
         os.close(batches_fd)
         os.nice(NICENESS)
         with os.fdopen(batch_fd, "rb") as batch:
-            specs = _decoder.decode(batch.read())
+            data = batch.read()
         pipe = FactPipe(facts_fd)
-        loops.run(_run(specs, pipe), parties=len(specs))
+        run_batch(data, pipe)
         pipe.flush()
         status = 0
     except BaseException as exc:
         print(f"peer process: {type(exc).__name__}: {exc}", file=sys.stderr, flush=True)  # noqa: T201  its log
     finally:
         os._exit(status)  # no clean-up of what the zygote owns
+
+
+def _run_batch(data: bytes, sink: Sink) -> None:
+    specs = _decoder.decode(data)
+    loops.run(_run(specs, sink), parties=len(specs))
 
 
 def _party(spec: PeerSpec) -> Party:

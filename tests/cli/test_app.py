@@ -146,7 +146,9 @@ def test_the_version_is_the_packages(capsys):
 def test_configs_lists_each_by_name_with_what_it_is(capsys):
     assert main(["configs"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["breast-cancer", "by-hand", "digits", "digits-10", "iris", "wine"]
+    named = ["breast-cancer", "by-hand", "digits", "digits-10", "iris", "updates", "wine"]
+    assert [line.split()[0] for line in lines] == named
+    assert "for `federate`: 20 rounds of updates, central epsilon 2 at delta = 1e-09" in lines[5]
     assert "15 clusters merged to 20 members or more; epsilon 1 at delta = 1/size^2" in lines[0]
 
 

@@ -30,6 +30,8 @@ from p2p_labeldp.crypto.signatures import sign_request, sign_response, verify_re
 from p2p_labeldp.errors import ConfigurationError, LabelDPError, ProtocolError, TransportError
 from p2p_labeldp.measuring import row
 from p2p_labeldp.network import launcher, study
+from p2p_labeldp.network.federated import launcher as updates_launcher
+from p2p_labeldp.network.federated.study import TrainedModel
 from p2p_labeldp.protocol import admission, closing, directory, federation, kept, manifest, report, roster, wire
 from p2p_labeldp.protocol import messages as m
 from p2p_labeldp.protocol.exchange import answer_info
@@ -260,6 +262,8 @@ STATED = {
 SIGNED = content.to_file(content.Statement(format=1, **STATED), ME)
 UNSIGNED = content.to_file(content.Statement(format=1, **{**STATED, "learner": None}), None)
 
+TRAINED = TrainedModel(parameters=(0.5, 1.0), cohorts=(2, 0), participations={"1": 2}, complete=True)
+
 DECODERS = {
     **{
         f"message {i} {type(one).__name__}": Case(wire.decode, wire.encode(one), covers=(type(one),))
@@ -295,6 +299,9 @@ DECODERS = {
     "what a learner process hands over": Case(
         launcher._decode_collected, msgspec.msgpack.encode(COLLECTED), TransportError
     ),
+    "what a learner of updates hands over": Case(
+        updates_launcher.decode_model, msgspec.msgpack.encode(TRAINED), TransportError
+    ),
 }
 
 PARTS = (m.Place, m.Contact)  # inside Digest and Offer
@@ -308,6 +315,8 @@ READ_ELSEWHERE = {
     "network/study_party.py": "a study's own specs; tests/network/test_hosts.py",
     "reports/kept_run.py": "a run's own directory; tests/cli/test_report.py",
     "cli/peer.py": "an example in a file of the user's; tests/cli/test_peer.py",
+    "network/federated/learner.py": "the launcher's order, from a pipe of its own",
+    "network/federated/zygote.py": "the launcher's specs, from a pipe of its own",
     "network/learner_process.py": "the launcher's terms, from a pipe of its own",
     "network/zygote.py": "the launcher's specs, from a pipe of its own",
     "network/store.py": "the peer's own state; tests/network/test_store.py",
@@ -321,6 +330,7 @@ TESTED_HERE = {
     "config/reading.py",
     "facts.py",
     "measuring/row.py",
+    "network/federated/launcher.py",
     "network/launcher.py",
     "protocol/admission.py",
     "protocol/closing.py",
