@@ -84,6 +84,14 @@ class Joined(Fact, frozen=True, tag=True):
     id: str = ""
 
 
+class Met(Fact, frozen=True, tag=True):
+    """The peer found others: how many valid records of its cluster it holds now, its own included. Told when it next
+    gossips, while it joins."""
+
+    cluster: int
+    records: int
+
+
 class Gathered(Fact, frozen=True, tag=True):
     """Half a gossip period before the join deadline: how many valid records of its cluster the peer holds."""
 
@@ -230,6 +238,7 @@ AnyFact: TypeAlias = (
     Listening
     | Opened
     | Joined
+    | Met
     | Gathered
     | Signed
     | Listed

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError, PrivacyError, ProtocolError
-from p2p_labeldp.facts import Outcome, Reason, Rejected
+from p2p_labeldp.facts import Met, Outcome, Reason, Rejected
 from p2p_labeldp.protocol import dissemination, roster
 from p2p_labeldp.protocol.dissemination import Dissemination
 from p2p_labeldp.protocol.kept import GatheredThese
@@ -38,6 +38,7 @@ class Joining:
         self._accepted = accepted
         self._pending: OpenedRoster | None = None  # signed by the learner, not yet accepted
         self._must_list: frozenset[bytes] = frozenset()
+        self._met = 1  # itself
 
     @property
     def waits_for_records(self) -> bool:
@@ -46,9 +47,13 @@ class Joining:
 
     def on_gossip(self, now: float) -> None:
         """Time to gossip about the directory."""
+        peer, records = self._peer, len(self._peer.directory.mates)
+        if records != self._met:
+            self._met = records
+            peer.observe(Met(peer=peer.name, at=now, cluster=peer.cluster, records=records))
         self._gossip.tick_directory(now)
         if self._pending is not None:  # a record is missing, and the mates that have it are at rest by now
-            self._gossip.full_pace(now, within=self._peer.deadlines.closing - now)
+            self._gossip.full_pace(now, within=peer.deadlines.closing - now)
 
     def on_news(self, now: float) -> None:
         """A record came in."""

@@ -29,6 +29,7 @@ from p2p_labeldp.facts import (
     Joined,
     Listed,
     Listening,
+    Met,
     Name,
     Opened,
     Outcome,
@@ -104,7 +105,9 @@ class Board:
         self._cluster_of: dict[Name, int] = {}
         self._done: dict[Name, int] = {}  # bits of ``STEPS``: a peer that restarts does some of them again
         self._ended: set[Name] = set()
-        self._records: dict[int, list[int]] = {}
+        self._records: dict[int, list[int]] = {}  # what each peer held in time, by cluster
+        self._met: dict[Name, int] = {}  # what each peer holds
+        self._known, self._pairs = 0, 0  # records held by all; what they are when everybody has them
         self._set("round", {"title": title, "kind": kind.value, "peers": 0, "clusters": 0, "graph": False})
         self._set("phase", {"name": "starting", "ends": ()})
         self._set("steps", dict.fromkeys(STEPS.values(), 0))
@@ -134,6 +137,10 @@ class Board:
             case Opened():
                 if fact.deadlines:
                     self._plan(fact.deadlines)
+            case Met():
+                self._known += fact.records - self._met.get(fact.peer, 1)
+                self._met[fact.peer] = fact.records
+                self._converge(fact.at)
             case Gathered():
                 self._records.setdefault(fact.cluster, []).append(fact.records)
                 self._count_records(fact.cluster)
@@ -252,6 +259,10 @@ class Board:
         if isinstance(fact, _BY_CLUSTER) and fact.peer in self._cluster_of:
             row = self._cluster(self._cluster_of[fact.peer])
             row[step] = row.get(step, 0) + 1
+        if isinstance(fact, Joined):
+            self._known += 1  # itself
+            self._pairs += 2 * row[step] - 1
+            self._converge(fact.at)
         if isinstance(fact, Held | Accepted):
             self._mark(fact.at, "answers" if isinstance(fact, Held) else "reports", 1)
         if self._cells["round"]["graph"] and isinstance(fact.peer, int):
@@ -279,6 +290,13 @@ class Board:
 
     # -- gossip and time -------------------------------------------------------------------------------------------
 
+    def _converge(self, at: float) -> None:
+        """Of all records that peers have to have of each other in their clusters, the share that they have."""
+        share = self._known / max(self._pairs, 1)
+        self._set("convergence", share)
+        if (number := self._bin(at)) is not None:
+            self._cell(f"time/{number}", dict)["met"] = share
+
     def _count_records(self, cluster: int) -> None:
         """How far gossip came: of how many members of the roster peers of the cluster had records in time."""
         row, found = self._cluster(cluster), self._records.get(cluster, ())
@@ -289,6 +307,8 @@ class Board:
 
     def _mark(self, at: float, what: str, amount: int) -> None:
         """On the time axis."""
-        if self._ends:
-            number = min(int(max(at, 0.0) / self._ends[-1] * BINS), BINS)
+        if (number := self._bin(at)) is not None:
             self._bump(f"time/{number}", **{what: amount})
+
+    def _bin(self, at: float) -> int | None:
+        return min(int(max(at, 0.0) / self._ends[-1] * BINS), BINS) if self._ends else None

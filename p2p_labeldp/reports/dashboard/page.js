@@ -9,7 +9,7 @@ const DRAWN = [
   [drawSteps, ["steps", "round", "known"]],
   [drawOutcomes, ["outcomes", "reasons"]],
   [drawResources, ["traffic", "resources", "round", "result"]],
-  [drawTime, ["time", "phase", "round"]],
+  [drawTime, ["time", "phase", "round", "convergence"]],
   [drawClusters, ["cluster", "round"]],
   [drawGraph, ["peer", "round"]],
 ];

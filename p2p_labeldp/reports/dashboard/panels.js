@@ -178,9 +178,10 @@ function drawTime() {
   const ends = cells.get("phase").ends;
   if (!ends.length) return;
   const learner = cells.get("round").kind === "learner";
-  const rows = [["gossip", learner ? "bytes of the learner's gossip" : "bytes of gossip", bytes],
+  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const rows = [["met", "share of their cluster's records that peers hold", percent], ["gossip", learner ? "bytes of the learner's gossip" : "bytes of gossip", bytes],
     ["answers", "answers held", whole], ["reports", "reports accepted", whole]]
-    .filter(([name]) => !(learner && name === "answers"));
+    .filter(([name]) => !(learner && (name === "answers" || name === "met")));
   const bins = under("time/");
   const edge = Math.max(byId("time").clientWidth, 240);
   const [left, width, height, gap, top, bars] = [4, edge - 8, 60, 30, 20, 96];
@@ -192,8 +193,9 @@ function drawTime() {
   rows.forEach(([name, title, unit], number) => {
     const base = top + (number + 1) * (height + gap);
     const values = bins.map(([bin, cell]) => [bin, cell[name] || 0]);
-    const most = Math.max(...values.map(([, value]) => value), 0);
-    const sum = values.reduce((all, [, value]) => all + value, 0);
+    const share = name === "met";
+    const most = share ? 1 : Math.max(...values.map(([, value]) => value), 0);
+    const sum = share ? cells.get("convergence") || 0 : values.reduce((all, [, value]) => all + value, 0);
     said.push(`${title}: ${unit(sum)}`);
     picture.append(draw("text", { x: left + 6, y: base - height - 8 }, `${title}: ${unit(sum)}`));
     picture.append(draw("line", { class: "axis", x1: left, x2: left + width, y1: base + .5, y2: base + .5 }));

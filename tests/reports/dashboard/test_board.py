@@ -15,6 +15,7 @@ from p2p_labeldp.facts import (
     Joined,
     Listed,
     Listening,
+    Met,
     Opened,
     Outcome,
     Ready,
@@ -37,8 +38,11 @@ def the_round(*, mates=range(PEERS), labels=(0,) * PEERS, about="", cluster_of=l
     yield Opened(peer="learner", at=0.0, id="aa", deadlines=ENDS)
     yield from (Joined(peer=peer, at=1.0, cluster=peer % 2) for peer in range(PEERS))
     yield from (
-        Exchanged(peer=peer, at=2.0, to=f"{peer}", about="Digest", sent=50, received=200) for peer in range(PEERS)
+        Exchanged(peer=peer, at=2.0, to=f"{mates[peer]}", about="Digest", sent=50, received=200)
+        for peer in range(PEERS)
     )
+    yield from (Met(peer=peer, at=2.0, cluster=peer % 2, records=2) for peer in range(PEERS))
+    yield from (Met(peer=peer, at=4.0, cluster=peer % 2, records=3) for peer in range(PEERS - 1))
     yield from (Gathered(peer=peer, at=9.5, cluster=peer % 2, records=3 - (peer == 4)) for peer in range(PEERS))
     for cluster in (0, 1):
         yield Signed(
@@ -167,7 +171,9 @@ def test_everything_that_happened_is_counted():
     bins = {name: cell for name, cell in shown.items() if name.startswith("time/")}
     second = BINS / ENDS[-1]
     assert bins == {
-        f"time/{int(2 * second)}": {"gossip": 1500},
+        f"time/{int(1 * second)}": {"met": 6 / 18},
+        f"time/{int(2 * second)}": {"gossip": 1500, "met": 12 / 18},
+        f"time/{int(4 * second)}": {"met": 17 / 18},
         f"time/{int(13 * second)}": {"answers": 6},
         f"time/{int(31 * second)}": {"reports": 5},
     }
@@ -237,3 +243,14 @@ def test_how_many_peers_a_learner_knows_is_told_when_it_changes():
     assert board.since(seen, 0.0).cells == {}
     board.know(3)
     assert board.since(seen, 0.0).cells == {"known": 3}
+
+
+def test_gossip_converges_as_peers_meet_and_a_restart_that_lost_its_records_takes_its_share_back():
+    board = begun()
+    for peer in range(3):
+        board.hear(Joined(peer=peer, at=1.0, cluster=0), 101.0)
+    seen = [cells(board)["convergence"]]
+    for peer, records in ((0, 3), (1, 3), (2, 3), (2, 1)):
+        board.hear(Met(peer=peer, at=2.0, cluster=0, records=records), 102.0)
+        seen.append(cells(board)["convergence"])
+    assert seen == [3 / 9, 5 / 9, 7 / 9, 9 / 9, 7 / 9]
