@@ -79,7 +79,7 @@ _GRAPH_PEERS = 20_000
 impossible elsewhere is impossible there. A file is always read."""
 MAX_PROCESSES = 1500
 """Peer processes that own data is played with: about 9 MiB each, and a round of some two minutes on two cores."""
-_VERSIONED = ("numpy", "scipy", "scikit-learn", "networkx", "msgspec", "cryptography", "aiohttp")
+_VERSIONED = ("numpy", "scipy", "scikit-learn", "networkx", "msgspec", "cryptography", "pynacl", "aiohttp")
 
 
 class Progress(Protocol):
