@@ -1,4 +1,4 @@
-"""What a peer's ask, answer and report cost, against the bare operations that no implementation can save.
+"""What a peer's ask, answer and report cost, against the bare operations.
 
 Real peers and their learner play one round in this process, over real sockets. In the second half of the exchange
 phase there are asks and answers only, in the report window reports and receipts only: the CPU time of these two, a

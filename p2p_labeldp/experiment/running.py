@@ -22,7 +22,7 @@ from p2p_labeldp.results import Accuracy, Noisy, Result
 from p2p_labeldp.statement import Basis
 from p2p_labeldp.statement.happened import tells_who_asked_whom
 
-_VERSIONED = ("numpy", "scipy", "scikit-learn", "networkx", "msgspec", "cryptography", "aiohttp")
+_VERSIONED = ("numpy", "scipy", "scikit-learn", "networkx", "msgspec", "cryptography", "pynacl", "aiohttp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

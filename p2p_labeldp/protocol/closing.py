@@ -12,9 +12,11 @@ roster's guarantee charges exactly that.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 
 import msgspec
 
+from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError, RosterMismatch
 from p2p_labeldp.facts import Reason
@@ -41,6 +43,12 @@ class ReadyRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
 
 
 _decoder = msgspec.msgpack.Decoder(ReadyRecord)
+
+
+@lru_cache(maxsize=KEPT_VERIFICATIONS)
+def _entry(signer: bytes, envelope: bytes, payload: bytes) -> Entry[ReadyRecord]:
+    """One for all peers of a process, as in ``directory``."""
+    return Entry(signer, envelope, decode_payload(payload, _decoder))
 
 
 class Closing:
@@ -82,14 +90,15 @@ class Closing:
 
     def _open(self, envelope: bytes) -> Entry[ReadyRecord]:
         signed = self._keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
-        record = decode_payload(signed.payload, _decoder)
+        entry = _entry(signed.peer_id, envelope, signed.payload)
+        record = entry.content
         if record.round_id != self._roster.roster.round_id or record.roster != self._roster.digest:
             if record.round_id == self._roster.roster.round_id and len(self.elsewhere) < MAX_ELSEWHERE:
                 self.elsewhere.add(signed.peer_id)
             raise RosterMismatch("a ready record of another roster")
         if signed.peer_id not in self._members:
             raise MalformedMessage("a ready record of no member")
-        return Entry(signed.peer_id, envelope, record)
+        return entry
 
     @property
     def size(self) -> int:

@@ -63,13 +63,13 @@ class PeerRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 _decoder = msgspec.msgpack.Decoder(PeerRecord)
 
 
-@lru_cache(maxsize=KEPT_VERIFICATIONS)
-def _decoded(payload: bytes) -> PeerRecord:
-    """The content, one for all peers of a process: a function of the bytes, as their verification is."""
-    return decode_payload(payload, _decoder)
-
-
 PeerEntry = Entry[PeerRecord]
+
+
+@lru_cache(maxsize=KEPT_VERIFICATIONS)
+def _entry(signer: bytes, envelope: bytes, payload: bytes) -> PeerEntry:
+    """One for all peers of a process, which would else keep the same bytes a hundred times over."""
+    return Entry(signer, envelope, decode_payload(payload, _decoder))
 
 
 def address_of(entry: PeerEntry) -> Address:
@@ -121,14 +121,15 @@ def open_record(
         MalformedMessage: Of another round, expired, or valid for longer than the round.
     """
     signed = keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
-    record = _decoded(signed.payload)
+    entry = _entry(signed.peer_id, envelope, signed.payload)
+    record = entry.content
     if record.round_id != round_id:
         raise MalformedMessage("a record of another round")
     if not now < record.expires <= expires_by:
         raise MalformedMessage("a record that has expired, or claims to outlive its round")
     if enrolment_key is not None:
         admission.check(record.enrolment, peer_id=signed.peer_id, enrolment_key=enrolment_key, keys=keys)
-    return Entry(signed.peer_id, envelope, record)
+    return entry
 
 
 class Directory:

@@ -158,7 +158,8 @@ import sys
 from p2p_labeldp.cli import main
 for arguments in ([], ["--help"], ["run", "--help"], ["run", "nosuch"], ["run", "--set", "clusters.cuont=3"]):
     main(arguments)
-slow = {"numpy", "scipy", "sklearn", "networkx", "aiohttp", "cryptography", "rich", "asyncio"} & set(sys.modules)
+slow = {"numpy", "scipy", "sklearn", "networkx", "aiohttp", "cryptography", "nacl", "rich", "asyncio"}
+slow &= set(sys.modules)
 sys.exit(f"imported: {slow}" if slow else 0)
 """
     ended = python("-c", code)

@@ -516,6 +516,7 @@ async def test_all_together_have_a_rate_too_which_counts_what_does_not_verify():
             data, _ = request(ben, drop=["signature", "signature-input"])
             assert parsed(await send(ben, data)).status == 401
         assert await ask(ben) == (200, b"ok")
+        assert parsed(await send(ben, b"no HTTP")).status == 429
         for key in (ADA, EVE):
             assert await ask(ben, key=key) == (429, b"too_many 1")
         time[0] = 1.0

@@ -69,7 +69,7 @@ def test_a_record_is_verified_before_it_is_decoded(monkeypatch):
     def never(*_):
         raise AssertionError("decoded before it was verified")
 
-    monkeypatch.setattr(module, "_decoded", never)
+    monkeypatch.setattr(module, "_entry", never)
     terms = {"keys": keys(1), "round_id": OPENED.round_id, "expires_by": 40.0, "now": 0.0}
     with pytest.raises(AuthenticationFailed):
         open_record(bad_signature(record(2)), **terms)

@@ -60,6 +60,14 @@ class Judge(Protocol):
         """A welcomed connection has ended."""
         ...
 
+    def charge(self) -> None:
+        """Charges whatever came to the rate of all.
+
+        Raises:
+            Unfit: It is used up.
+        """
+        ...
+
     def length_of(self, request: Request) -> int:
         """The length of the body, once everything that can be known before reading it is as it should be.
 
@@ -170,8 +178,10 @@ class Connection(asyncio.Protocol):
                 return False
             line, fields = parse_head(head, _REQUEST)
         except Malformed as exc:
+            self._judge.charge()
             raise Unfit(400, "malformed") from exc
         self._request = Request(line[1].decode("ascii"), line[2].decode("ascii"), fields)
+        self._judge.charge()
         self._length = self._judge.length_of(self._request)
         return True
 

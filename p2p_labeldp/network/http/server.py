@@ -194,10 +194,13 @@ class HttpServer:
         """Its request has arrived: it makes no room for another any more."""
         self._arriving.pop(connection, None)
 
+    def charge(self) -> None:
+        """Charges whatever came to the rate of all."""
+        self._charge(self._everybody, b"")
+
     def length_of(self, request: Request) -> int:
         """The length of the body, once everything that can be known before reading it is as it should be."""
         fields = request.fields
-        self._charge(self._everybody, b"")
         if request.method != "POST":
             raise Unfit(405, "method")
         if request.target != ROUTE:  # with its query, if there is one: none is covered
