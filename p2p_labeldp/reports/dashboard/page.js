@@ -10,7 +10,7 @@ const DRAWN = [
   [drawOutcomes, ["outcomes", "reasons"]],
   [drawResources, ["traffic", "resources", "round", "result"]],
   [drawTime, ["time", "phase", "round", "convergence"]],
-  [drawClusters, ["cluster", "round"]],
+  [drawClusters, ["cluster", "round", "convergence"]],
   [drawGraph, ["peer", "round"]],
 ];
 

@@ -15,6 +15,8 @@ const STEPS = [
 ];
 const SEEN_BY_LEARNER = [["known", "known by gossip"], ["listed", "in a roster"], ["accepted", "report accepted"]];
 
+const BINS = 96;  // as in board.py
+
 let behind = null; // this page's clock minus the round's, seconds; null before the opening
 let announced = "";
 
@@ -179,12 +181,12 @@ function drawTime() {
   if (!ends.length) return;
   const learner = cells.get("round").kind === "learner";
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
-  const rows = [["met", "share of their cluster's records that peers hold", percent], ["gossip", learner ? "bytes of the learner's gossip" : "bytes of gossip", bytes],
+  const rows = [["met", "records of their mates that peers hold", percent], ["gossip", learner ? "bytes of the learner's gossip" : "bytes of gossip", bytes],
     ["answers", "answers held", whole], ["reports", "reports accepted", whole]]
     .filter(([name]) => !(learner && (name === "answers" || name === "met")));
   const bins = under("time/");
   const edge = Math.max(byId("time").clientWidth, 240);
-  const [left, width, height, gap, top, bars] = [4, edge - 8, 60, 30, 20, 96];
+  const [left, width, height, gap, top] = [4, edge - 8, 60, 30, 20];
   const bottom = top + rows.length * (height + gap);
   const total = ends[ends.length - 1];
   const x = (at) => left + width * Math.min(at / total, 1.03) / 1.03;
@@ -192,8 +194,8 @@ function drawTime() {
   const said = [];
   rows.forEach(([name, title, unit], number) => {
     const base = top + (number + 1) * (height + gap);
-    const values = bins.map(([bin, cell]) => [bin, cell[name] || 0]);
     const share = name === "met";
+    const values = share ? held(bins, ends) : bins.map(([bin, cell]) => [bin, cell[name] || 0]);
     const most = share ? 1 : Math.max(...values.map(([, value]) => value), 0);
     const sum = share ? cells.get("convergence") || 0 : values.reduce((all, [, value]) => all + value, 0);
     said.push(`${title}: ${unit(sum)}`);
@@ -202,8 +204,8 @@ function drawTime() {
     for (const [bin, value] of values) {
       if (!value) continue;
       const tall = Math.max(height * value / most, 1.5);
-      picture.append(draw("rect", { class: name, x: x(bin * total / bars) + .5, y: base - tall,
-        width: Math.max(width / bars / 1.03 - 1, 1), height: tall }));
+      picture.append(draw("rect", { class: name, x: x(bin * total / BINS) + .5, y: base - tall,
+        width: Math.max(width / BINS / 1.03 - 1, 1), height: tall }));
     }
   });
   [0, ...ends].forEach((end, number) => {
@@ -222,6 +224,17 @@ function drawTime() {
   }
   picture.setAttribute("aria-label", `Seconds since the opening, from 0 to ${total.toFixed(0)}. ${said.join("; ")}.`);
   byId("time").replaceChildren(picture);
+}
+
+/* A share stays what it was until it changes: it is drawn up to the end of joining, or to now. */
+function held(bins, ends) {
+  const shares = new Map(bins.filter(([, cell]) => "met" in cell).map(([bin, cell]) => [bin, cell.met]));
+  const until = cells.get("phase").name === "join" ? Math.min(since() ?? 0, ends[0]) : ends[0];
+  const last = Math.floor(until / ends[3] * BINS);
+  const values = [];
+  let share = 0;
+  for (let bin = 0; bin <= last; bin += 1) values.push([bin, share = shares.get(bin) ?? share]);
+  return values;
 }
 
 /* -- clusters -- */
@@ -252,5 +265,5 @@ function drawClusters() {
   byId("convergence").hidden = learner;
   say("convergence", gathered && signed
     ? `Gossip had converged for ${whole(knowing)} of ${whole(gathered)} peers when the rosters were signed: they held a record of every member.`
-    : "Whether gossip converges shows when the rosters are signed.");
+    : `Peers hold ${(100 * (cells.get("convergence") || 0)).toFixed(1)} % of their mates' records.`);
 }

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from p2p_labeldp.reports.dashboard.board import BINS
 from p2p_labeldp.reports.dashboard.page import page
 
 BODY = page().body.decode()
@@ -62,6 +63,10 @@ def test_every_place_that_the_script_or_the_document_names_is_there(found):
     assert named | set(referred) <= set(found.ids)
     assert len(found.ids) == len(set(found.ids))
     assert len(named) > 15
+
+
+def test_script_and_board_divide_time_alike():
+    assert re.search(r"const BINS = (\d+)", SCRIPT)[1] == str(BINS)
 
 
 def test_phases_are_read_aloud_and_headings_and_language_are_there(found):

@@ -18,8 +18,14 @@ pytestmark = [
 ]
 
 PHASES = ["Start", "Join", "Exchange", "Closing", "Report", "Training", "The round is over"]
-LENGTHS = {"join": 6, "exchange": 4, "closing": 4, "report": 2}
-SETTINGS = [text for name, value in LENGTHS.items() for text in ("--set", f"exchange.deadlines.{name}={value}")]
+
+
+def settings(**seconds):
+    return [text for name, value in seconds.items() for text in ("--set", f"exchange.deadlines.{name}={value}")]
+
+
+STUDY = settings(join=6, exchange=4, closing=4, report=2)
+DEPLOYED = settings(join=12, exchange=6, closing=6, report=3)  # its peers start one after the other
 RECORD = """
     window.spoken = [];
     const note = () => spoken.push(document.getElementById("announce").textContent);
@@ -95,7 +101,7 @@ async def test_a_study_is_followed_to_its_end_with_the_graph_of_its_asks(tmp_pat
     async with browser(tmp_path) as new_tab:
         tab = await new_tab()
         (place,) = free_places(1)
-        process = await command("run", "--dashboard", place, *small, *SETTINGS)
+        process = await command("run", "--dashboard", place, *small, *STUDY)
         try:
             url = await said(process, r"dashboard: (\S+)")
             assert url == f"http://{place}/"
@@ -146,12 +152,11 @@ async def test_a_deployed_learner_is_followed_and_nobody_is_named(tmp_path, caps
         assert main(["keygen", key]) == 0
     ids = capsys.readouterr().out.split()
     at, page, *places = free_places(5)
-    slowly = [text.replace("join=6", "join=12") for text in SETTINGS]
     running = []
     async with browser(tmp_path / "browser") as new_tab:
         tab = await new_tab()
         try:
-            learner = await command("learner", "by-hand", "--listen", at, "--dashboard", page, *slowly)
+            learner = await command("learner", "by-hand", "--listen", at, "--dashboard", page, *DEPLOYED)
             running.append(learner)
             url = await said(learner, r"dashboard: (\S+)")
             watching = asyncio.ensure_future(all_cells(url))
