@@ -2,7 +2,8 @@
 
 One heap of events, one clock that jumps from event to event, one generator for latencies. Same seed, same events in the
 same order, in any process. Messages travel as objects: the wire format is tested by itself, and the keys here are
-transparent (nothing is encrypted, nothing costs), which is why nothing outside this module can construct them.
+transparent (nothing is encrypted, nothing costs), which is why nothing but what is played here, and in
+``federated.virtual``, constructs them.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _open(kind: str, data: bytes, max_bytes: int) -> Signed:
 
 
 def transparent_keys(secret: bytes) -> KeyRing:
-    """A key ring that works in this module's network and nowhere else."""
+    """A key ring that works in the in-memory network and nowhere else."""
     return _TransparentKeys(secret)
 
 

@@ -102,6 +102,7 @@ class Averager(Machine):
         self._known: set[bytes] = set()
         self._expected: set[bytes] | None = None  # None: as many as there are in the population
         self._told: set[bytes] = set()  # who has the trained model
+        self._started = False
         self._handlers = {"deadline": self._on_deadline, "end": self._on_end}
         self._log = list(log)
 
@@ -118,7 +119,14 @@ class Averager(Machine):
         return self.number == self.opened.manifest.rounds
 
     def start(self, now: float) -> None:
-        """Opens the first round, or takes the run up where it was."""
+        """Opens the first round, or takes the run up where it was.
+
+        Raises:
+            LocalProtocolError: It was started before.
+        """
+        if self._started:
+            raise LocalProtocolError("a run is opened once")
+        self._started = True
         self.observe(Opened(peer=self.name, at=now, id=self._keys.peer_id.hex()[:SHORT_ID]))
         last = next((fact for fact in reversed(self._log) if isinstance(fact, Checkpoint)), None)
         closed = any(isinstance(fact, RunClosed) for fact in self._log)

@@ -12,8 +12,9 @@ that comes back is numbered T, which holds the trained model.
 
 Who samples. The peer's own coin does, derived from its secret and the round's id, with the probability that is
 accounted for. A learner that sampled could choose the same peer in each round, or whom to ask twice for one model; so
-it learns of a choice by opening the box. The coin shows in nothing else: whoever is not sampled sends a box too, and
-whoever has spent its budget. A peer that lies about its coin wastes its own privacy and nobody else's.
+it learns of a choice by opening the box. The coin shows in nothing else: whoever is not sampled computes for as long
+and sends as many bytes, and so does whoever has spent its budget. A peer that lies about its coin wastes its own
+privacy and nobody else's.
 
 What depends on the data. The update alone, and of that only the privatised draw. A model may be made such that an
 update overflows for those whose data are of some kind; if they kept silent, or complained, it would be known who. Such
@@ -121,6 +122,7 @@ class Contributor(Machine):
         self._policy = policy or UpdatePolicy()
         self._heard_at = 0.0
         self._patience = max(PATIENCE_ROUNDS * opened.manifest.round_seconds, LEAST_PATIENCE_SECONDS)
+        self._started = False
         self._handlers = {"poll": self._on_poll}
 
     # -- the contract with a host ----------------------------------------------------------------------------------
@@ -131,7 +133,14 @@ class Contributor(Machine):
         return self.state is State.ENDED
 
     def start(self, now: float) -> None:
-        """Asks for the round that is open, if the run is to the peer's mind."""
+        """Asks for the round that is open, if the run is to the peer's mind.
+
+        Raises:
+            LocalProtocolError: It was started before.
+        """
+        if self._started:
+            raise LocalProtocolError("a peer takes part in a run once")
+        self._started = True
         self._heard_at = now
         about = self._policy.against(self.opened, study=self._study)
         if about is not None:
@@ -242,6 +251,7 @@ class Contributor(Machine):
         level = self.opened.mechanism.epsilon
         word = self._coins.sampling_word(round_id=current.round_id, number=current.number)
         counts = self.opened.manifest.takes_part(word) and self.ledger.affords(self._data_id, level)
+        privatised = self._privatised(current, now)  # in any case: how long it takes must not tell
         entry = ContributedAs(
             peer=self.name,
             at=now,
@@ -251,7 +261,7 @@ class Contributor(Machine):
             data_id=self._data_id,
             epsilon=level if counts else 0.0,
             box=seal_contribution(
-                self._privatised(current, now) if counts else None,
+                privatised if counts else None,
                 ordinal=self._ordinal,
                 dimension=self.opened.manifest.dimension,
                 run_key=self.opened.manifest.run_key,

@@ -1,4 +1,4 @@
-"""A run of a few peers, small enough to think through: transparent keys, three parameters, virtual time."""
+"""A run of a few peers, small enough to think through: real keys, three parameters, virtual time."""
 
 import random
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from p2p_labeldp import randomness
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.network.virtual import Killed, VirtualNetwork, transparent_keys
+from p2p_labeldp.network.virtual import Killed, VirtualNetwork
 from p2p_labeldp.protocol import federation, kept
 from p2p_labeldp.protocol.averaging import Averager
 from p2p_labeldp.protocol.effects import Address, Observed, Persist
@@ -15,8 +15,9 @@ from p2p_labeldp.protocol.federation import FederationManifest
 from p2p_labeldp.protocol.messages import Contribute
 from p2p_labeldp.protocol.rounds import Contributor
 from p2p_labeldp.protocol.update_ledger import UpdateLedger
+from protocol.little_round import LEARNER, keys
+from protocol.little_round import ROUND as RUN
 
-LEARNER, RUN = transparent_keys(b"learner"), transparent_keys(b"run")
 SEED = 11
 MANIFEST = FederationManifest(
     model="logistic_regression",
@@ -65,10 +66,6 @@ def averager(of=MANIFEST, *, log=(), seed=SEED):
         randomness=randomness.replay(seed, 0),
         log=log,
     )
-
-
-def keys(ordinal):
-    return transparent_keys(bytes([ordinal]))
 
 
 def pull(parameters):

@@ -1,5 +1,6 @@
 """A run on the in-memory network: one seed one trace, and what its parties are told."""
 
+import random
 import struct
 
 import msgspec
@@ -10,8 +11,11 @@ from network.federated.little_study import FEATURES, LABELS, TERMS, study
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Contributed, Ended, Outcome
 from p2p_labeldp.network.federated import virtual
-from p2p_labeldp.network.federated.study import compute_of, model_of, specs_of, standardised
+from p2p_labeldp.network.federated.study import compute_of, model_of, specs_of, standardised, trained
+from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.study import Where
+from p2p_labeldp.network.virtual import Killed, VirtualNetwork
+from p2p_labeldp.protocol.effects import Address
 
 
 def test_one_seed_is_one_model_and_another_seed_another():
@@ -56,6 +60,35 @@ def test_a_peer_is_told_its_own_example_and_no_other():
     told = msgspec.msgpack.encode(spec)
     assert struct.pack(">d", FEATURES[4, 0]) not in told
     assert struct.pack(">d", FEATURES[3, 0]) in told
+
+
+def test_a_peer_with_its_ledger_on_disk_is_killed_and_restarted_and_changes_nothing(tmp_path):
+    whole = virtual.play(study()).model
+    for after in range(3):
+        network = VirtualNetwork(rng=random.Random(0))
+        averager, peers = virtual.cast(study())
+        network.add(averager, virtual.LEARNER.address())
+        spec, keys = peers[0]
+        path, left = tmp_path / f"state-{after}", iter(range(after, -1, -1))
+
+        def start(path=path, spec=spec, keys=keys, network=network, left=left, opened=averager.opened):
+            store = Store(path, peer_id=keys.peer_id.hex())
+            machine = spec.contributor(opened, keys=keys, ledger=store.update_ledger())
+
+            def keep(fact):
+                store(fact)
+                if next(left, None) == 0:  # on disk, and nothing behind it has left
+                    store.close()
+                    network.at(network.now + 5.0, start)
+                    raise Killed
+
+            network.add(machine, Address(keys.peer_id, "peer", 1), store=keep)
+
+        start()
+        for other, ring in peers[1:]:
+            virtual.join(network, averager.opened, other, ring)
+        network.run(until=1000.0)
+        assert trained(averager) == whole
 
 
 def test_features_are_standardised_by_what_is_public_and_outliers_are_shortened():
