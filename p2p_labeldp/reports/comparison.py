@@ -8,6 +8,9 @@ from p2p_labeldp.reports import cautions, figures, markup, sections
 from p2p_labeldp.reports.kept_run import KeptRun
 from p2p_labeldp.results import Accuracy
 
+TRUSTED = {"cluster_rr": "a curator", "permute": "nobody, but a shuffler with changed ones", "none": "everybody"}
+"""Mechanisms that somebody has to be trusted for."""
+
 
 def comparison(runs: Sequence[KeptRun]) -> str:
     """A table with a column a run, and their accuracies."""
@@ -21,8 +24,9 @@ def comparison(runs: Sequence[KeptRun]) -> str:
 
     sizes = [[cluster.size for cluster in run.result.clusters] for run in runs]
     rows = [
-        ("Data", *(str(run.config.get("data", {}).get("name", "-")) for run in runs)),
+        ("Data", *(run.data for run in runs)),
         ("Mechanism", *(run.mechanism.replace("_", " ") for run in runs)),
+        ("Trusted with true labels", *(TRUSTED.get(run.mechanism, "nobody") for run in runs)),
         ("Participants", *(f"{run.result.peers:,}" for run in runs)),
         ("Reported", *(f"{run.result.outcomes.get('reported', 0):,}" for run in runs)),
         ("Clusters", *(f"{len(of):,}" for of in sizes)),

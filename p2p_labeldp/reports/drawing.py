@@ -13,6 +13,8 @@ from html import escape
 
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 46
+ROOM = 1.06
+"""Of the largest value, so that a mark there is not cut."""
 _ROW = 30
 
 
@@ -99,7 +101,7 @@ def curves(
     xs = [x for _, points in drawn for x, _ in points] or [1.0]
     ys = [y for _, points in drawn for _, y in points] or [1.0]
     x_axis = _Axis(min(xs) if x_log else 0.0, max(xs), LEFT, WIDTH - RIGHT, x_log)
-    y_axis = _Axis(min(ys) if y_log else 0.0, max(ys), HEIGHT - BOTTOM, TOP, y_log)
+    y_axis = _Axis(min(ys) if y_log else 0.0, max(ys) if y_log else ROOM * max(ys), HEIGHT - BOTTOM, TOP, y_log)
     parts = [*_rules(y_axis)]
     for value, text in x_axis.ticks():
         x = x_axis.place(value)

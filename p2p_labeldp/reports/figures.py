@@ -152,7 +152,7 @@ def dot(name: str, share: float, rows: int | None) -> Row:
     if not rows:
         return Row(name=name, value=share, text=f"{share:.3f}")
     low, high = interval(share, rows)
-    return Row(name=name, value=share, text=f"{share:.3f} ({low:.3f}-{high:.3f})", interval=(low, high))
+    return Row(name=name, value=share, text=f"{share:.3f} ({low:.3f}{markup.HYPHEN}{high:.3f})", interval=(low, high))
 
 
 def interval(share: float, rows: int) -> tuple[float, float]:

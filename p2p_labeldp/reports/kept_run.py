@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from p2p_labeldp import facts as fact_types
@@ -68,6 +68,14 @@ class KeptRun:
         kind = str(self.config["mechanism"]["kind"])
         exchange = str(self.config["exchange"]["kind"])
         return exchange if kind == RESAMPLING and exchange != "resample" else kind
+
+    @property
+    def data(self) -> str:
+        """The data set, or the table by its file's name: where it lay is nobody else's concern."""
+        data = self.config.get("data", {})
+        if data.get("csv") is not None:
+            return f"{PurePath(str(data['csv'])).name}, labels: {data.get('label')}"
+        return str(data.get("name") or "not stated")
 
     @property
     def engine(self) -> str:

@@ -10,6 +10,9 @@ from p2p_labeldp.reports import drawing, words
 from p2p_labeldp.reports.drawing import Drawing
 from p2p_labeldp.reports.table import digits_up, places_up
 
+HYPHEN = "\N{NON-BREAKING HYPHEN}"
+"""Where a line must not end."""
+
 
 def epsilon(value: float) -> str:
     """Rounded up."""
@@ -17,8 +20,10 @@ def epsilon(value: float) -> str:
 
 
 def delta(value: float) -> str:
-    """Rounded up, and as one in so many."""
-    return "0" if value == 0 else f"{digits_up(value)} ({words.one_in(value)})"
+    """Rounded up, and as one in so many; no line ends within the number."""
+    if value == 0:
+        return "0"
+    return f"{digits_up(value).replace('-', HYPHEN)} ({words.one_in(value)})"
 
 
 def figure(drawn: Drawing, *, key: str, title: str, said: str, caption: str | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
+from pathlib import PurePath
 
 from p2p_labeldp.reports import cautions, figures, markup, profiles, words
 from p2p_labeldp.reports.kept_run import RESAMPLING, KeptRun
@@ -12,6 +13,7 @@ from p2p_labeldp.reports.plots import Band
 from p2p_labeldp.reports.table import digits_up
 from p2p_labeldp.results import ClusterResult, ViewResult
 
+NBSP = "\N{NO-BREAK SPACE}"
 MOST_ROWS = 60
 """Lines of the table of clusters: the smallest."""
 
@@ -74,16 +76,19 @@ def _warnings(run: KeptRun) -> str:
 
 
 def _what(run: KeptRun) -> str:
-    result, data = run.result, run.config.get("data", {})
+    result = run.result
     rows = [
-        ("Data", str(data.get("name", "not stated"))),
+        ("Data", run.data),
         ("Participants", f"{result.peers:,}"),
         ("Clusters", f"{len(result.clusters):,}"),
         ("Chance that a label was changed", flips(result.clusters)),
         ("Played by", run.engine),
         ("Randomness", f"seed {result.seed}: a study, not private" if result.study else "secret; no seed was given"),
     ]
-    return f"<p>{MECHANISMS.get(run.mechanism, '')}</p>" + markup.table(("", ""), rows, caption="The run in brief")
+    notes = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
+    read = f"<p><strong>How the table was read, and what to beware of</strong></p><ul>{notes}</ul>" if notes else ""
+    brief = markup.table(("", ""), rows, caption="The run in brief")
+    return f"<p>{MECHANISMS.get(run.mechanism, '')}</p>{brief}{read}"
 
 
 def flips(clusters: Sequence[ClusterResult]) -> str:
@@ -91,7 +96,7 @@ def flips(clusters: Sequence[ClusterResult]) -> str:
     found = [cluster.flip_probability for cluster in clusters if cluster.flip_probability is not None]
     if not found:
         return "differs by cluster"
-    low, high = (f"{100 * flip:.3g} %" for flip in (min(found), max(found)))
+    low, high = (f"{100 * flip:.3g}{NBSP}%" for flip in (min(found), max(found)))
     return low if low == high else f"{low} to {high}, depending on the cluster"
 
 
@@ -155,9 +160,9 @@ def _clusters(run: KeptRun, key: str) -> str:
         (
             str(cluster.id),
             f"{cluster.size:,}",
-            "-" if cluster.flip_probability is None else f"{100 * cluster.flip_probability:.3g} %",
+            "-" if cluster.flip_probability is None else f"{100 * cluster.flip_probability:.3g}{NBSP}%",
             markup.epsilon(cluster.epsilon),
-            markup.delta(cluster.delta),
+            markup.delta(cluster.delta).replace(" ", NBSP),
             markup.epsilon(cluster.local_epsilon),
         )
         for cluster in clusters[:MOST_ROWS]
@@ -234,10 +239,16 @@ def _accuracy(run: KeptRun, key: str) -> str:
     )
 
 
+def _setting(section: str, name: str, value: object) -> str:
+    if value is None:
+        return "not set"
+    return PurePath(str(value)).name if (section, name) == ("data", "csv") else str(value)
+
+
 def _record(run: KeptRun) -> str:
     result = run.result
     settings = [
-        (f"{section}.{name}", "not set" if value is None else str(value))
+        (f"{section}.{name}", _setting(section, name, value))
         for section, values in run.config.items()
         for name, value in (values.items() if isinstance(values, Mapping) else [("", values)])
     ]

@@ -34,7 +34,10 @@ svg .mark { stroke: var(--paper); stroke-width: 1; }
 svg .mark.learner { fill: var(--learner); } svg .mark.local { fill: var(--local); }
 svg .mark.other { fill: var(--other); } svg .mark.measured { fill: var(--measured); }
 code { overflow-wrap: anywhere; } footer { border-top: 1px solid var(--rule); margin-top: 2.5rem; color: var(--soft); }
+@media screen and (max-width: 40rem) { th, td { padding-right: .5rem; } table { font-size: .9rem; }
+  figure { overflow-x: auto; } svg { min-width: 34rem; } figcaption { position: sticky; left: 0; } }
 @media print { @page { margin: 16mm; } body { font-size: 10pt; } main { max-width: none; padding: 0; }
-  h1, h2, h3 { break-after: avoid; } figure, tr, .warning { break-inside: avoid; } .table { overflow: visible; }
+  h1, h2, h3, caption { break-after: avoid; } section + section { break-before: page; }
+  figcaption { font-size: 9.5pt; } figure, tr, .warning { break-inside: avoid; } .table { overflow: visible; }
   .warning, svg * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """

@@ -274,6 +274,27 @@ def test_names_are_escaped():
     assert "<by>" not in text
 
 
+def test_own_data_is_named_by_its_file_and_says_how_it_was_read():
+    table = {"name": None, "csv": "/home/zaphod/people.csv", "label": "outcome"}
+    text = rendered(kept(changed(notes=["'id' left out: every row has another <value>"]), data=table))
+    assert "<td>people.csv, labels: outcome</td>" in text
+    assert "<li>&#x27;id&#x27; left out: every row has another &lt;value&gt;</li>" in text
+    assert "zaphod" not in text
+    assert ">None<" not in text
+    assert "How the table was read" not in rendered(kept())
+    assert "zaphod" in rendered(kept(name="zaphod"))
+
+
+def test_runs_side_by_side_say_who_is_trusted():
+    def sections(kind, exchange="resample"):
+        return {"mechanism": {"kind": kind, "tolerated_loss": 0.05}, "exchange": {"kind": exchange}}
+
+    runs = [kept(), kept(**sections("cluster_rr")), kept(**sections("resampling", "permute"))]
+    text = page.render(runs, [()] * 3)
+    row = re.search(r'<th scope="row">Trusted with true labels</th>(.*?)</tr>', text)[1]
+    assert re.findall("<td>(.*?)</td>", row) == ["nobody", "a curator", "nobody, but a shuffler with changed ones"]
+
+
 def test_a_missing_number_of_held_out_rows_gives_no_interval():
     text = rendered(kept(changed(accuracy=Accuracy(private=0.9, non_private=None, majority=None))))
     assert "an unknown number of held-out rows" in text
