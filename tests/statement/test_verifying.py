@@ -366,6 +366,14 @@ def test_layout_is_free_and_a_key_that_stands_twice_is_not(one):
     (directory / "guarantee.json").write_text(twice)
     with pytest.raises(ConfigurationError, match="a key stands twice"):
         verify(directory)
+    for odd in (
+        text.replace('"reports": 13', '"reports": "13"'),
+        text.replace('"seed": null', '"seed": null, "eps": 0'),
+    ):
+        assert odd != text
+        (directory / "guarantee.json").write_text(odd)
+        with pytest.raises(ConfigurationError, match="holds something that no statement has"):
+            verify(directory)
 
 
 # --- what stands beside it -----------------------------------------------------------------------------------------
