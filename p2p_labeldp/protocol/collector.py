@@ -22,16 +22,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from p2p_labeldp.accounting.planning import RosterPlan
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import AuthenticationFailed, LabelDPError, ProtocolError
-from p2p_labeldp.facts import SHORT_ID, Fact, Listed, Name, Opened, Rejected, Signed
+from p2p_labeldp.errors import LabelDPError, ProtocolError
+from p2p_labeldp.facts import SHORT_ID, Fact, Name, Opened, Rejected
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol import roster as rosters
-from p2p_labeldp.protocol.directory import PeerEntry, PeerRecord, address_of, open_record
+from p2p_labeldp.protocol.census import Census
+from p2p_labeldp.protocol.cluster_roster import ClusterRoster
+from p2p_labeldp.protocol.directory import PeerEntry, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.first_contacts import CAPACITY, FirstContacts
-from p2p_labeldp.protocol.gossip import MAX_PROOFS, GossipSet, draw_salt
+from p2p_labeldp.protocol.gossip import draw_salt
 from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster, exported
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
@@ -66,17 +67,6 @@ class State(Enum):
     ROSTERED = auto()
     ACCEPTING = auto()
     ENDED = auto()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRoster:
-    """A signed roster and what it was made of."""
-
-    envelope: bytes
-    digest: bytes
-    plan: RosterPlan
-    members: tuple[bytes, ...]
-    proofs: tuple[bytes, ...]  # pairs of records that contradict each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +115,7 @@ class Collector(Machine):
         self._rng = rng
         self._deadlines = opened.manifest.deadlines
         self._period = opened.manifest.gossip_period
-        self._clusters: dict[int, GossipSet[PeerRecord]] = {}
+        self._census = Census()
         self._contacts = FirstContacts(rng)  # who asked for the manifest
         self._quiet: dict[int, int] = {}
         self._planned: set[int] = set()
@@ -133,8 +123,6 @@ class Collector(Machine):
         self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
         self._kept_heard = 0
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
-        self._cluster_named: dict[bytes, int] = {}  # by each signer of a record
-        self._proofs: dict[int, tuple[bytes, ...]] = {}  # cluster -> pairs of records that contradict each other
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
@@ -165,7 +153,7 @@ class Collector(Machine):
 
     @property
     def records(self) -> int:
-        return sum(map(len, self._clusters.values()))
+        return len(self._census)
 
     def start(self, now: float) -> None:
         """Opens the round, or takes it up where it was."""
@@ -223,7 +211,7 @@ class Collector(Machine):
         self.wake(now)  # a message may come in before the timer that is due
         match message:
             case GetManifest():
-                if self.state is State.GATHERING and sender not in self._cluster_named:
+                if self.state is State.GATHERING and not self._census.has(sender):
                     noted = self._contacts.add(Address(sender, message.host, message.port))
                     if noted and len(self._heard) < CAPACITY:
                         self._heard.append((sender, message.host, message.port))
@@ -254,7 +242,7 @@ class Collector(Machine):
     def _pull(self, to: Address, cluster: int | None, now: float) -> None:
         """Asks a peer what it knows of ``cluster``; of a stranger, whose cluster is unknown, its own record comes back
         whatever is asked. A stranger that does not answer is asked again: it may be its cluster's only contact."""
-        known = self._clusters.get(cluster or 0)
+        known = self._census.of(cluster or 0)
         salt = draw_salt(self._rng)
         have = b"" if known is None else known.have(salt)
         digest = Digest(self.opened.round_id[:ROUND_START_BYTES], Topic.DIRECTORY, cluster or 0, have, (), salt)
@@ -270,7 +258,7 @@ class Collector(Machine):
     def _absorb(self, envelopes: tuple[bytes, ...], pulled: int | None, now: float) -> None:
         news = 0
         for envelope in envelopes:
-            if any(known.knows(envelope) for known in self._clusters.values()):
+            if self._census.knows(envelope):
                 continue
             try:
                 entry: PeerEntry = open_record(
@@ -281,10 +269,9 @@ class Collector(Machine):
                     now=now,
                     enrolment_key=self.opened.manifest.enrolment_key,
                 )
-                cluster = entry.content.cluster
-                if cluster >= self.opened.clustering.count:
+                if entry.content.cluster >= self.opened.clustering.count:
                     continue
-                news += self._add(entry)
+                news += self._census.add(entry)
                 self._contacts.remove(entry.signer)
             except ProtocolError as exc:
                 about = getattr(exc, "detail", "") or str(exc)
@@ -292,35 +279,12 @@ class Collector(Machine):
         if pulled is not None:
             self._quiet[pulled] = 0 if news else min(self._quiet.get(pulled, 0) + 1, 16)
 
-    def _add(self, entry: PeerEntry) -> bool:
-        """Takes a record in. A peer is in one cluster for the whole round: who says two is in the roster of neither.
-
-        Whoever equivocates is struck out, and what proves it is kept for those who know but one of the two records.
-        """
-        signer, cluster = entry.signer, entry.content.cluster
-        named = self._cluster_named.get(signer, cluster)
-        known = self._clusters[named].get(signer) if named in self._clusters else None
-        try:
-            if named != cluster:
-                self._clusters[named].strike(signer)
-                raise AuthenticationFailed("records in two clusters")
-            added = self._clusters.setdefault(cluster, GossipSet()).add(entry)
-        except AuthenticationFailed:
-            if known is not None:
-                for one in {named, cluster}:
-                    proofs = self._proofs.setdefault(one, ())
-                    if len(proofs) < 2 * MAX_PROOFS:  # they come with every roster
-                        self._proofs[one] = (*proofs, known.envelope, entry.envelope)
-            raise
-        self._cluster_named[signer] = cluster
-        return added
-
     def _on_pull(self, now: float) -> None:
         """A few first contacts, and one member of each cluster whose last pulls were worth it."""
         self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
         for contact in self._contacts.take(FIRST_CONTACTS_A_TICK):
             self._pull(contact, None, now)
-        for cluster in self._clusters:
+        for cluster in self._census:
             if self._next_pull.get(cluster, 0.0) <= now:
                 self._pull_from_members(cluster, 1, now)
                 pause = self._period * min(1 << self._quiet.get(cluster, 0), SLOWEST_PULL)
@@ -338,29 +302,29 @@ class Collector(Machine):
         """Plans for one cluster that seems whole. Planning takes up to a second for a few hundred members, and the plan
         of a size is remembered, so little of it is left for the deadline, when every peer wants its roster."""
         terms = self.opened.manifest
-        for cluster, known in self._clusters.items():
-            size = len(known)
+        for cluster in self._census:
+            size = len(self._census.members(cluster))
             if self._quiet.get(cluster, 0) and size not in self._planned and size >= terms.minimum_size:
                 self._planned.add(size)
                 rosters.plan_for(size, terms)
                 return
 
     def _pull_from_members(self, cluster: int, count: int, now: float) -> None:
-        entries = list(self._clusters[cluster])
+        entries = self._census.members(cluster)
         for entry in self._rng.sample(entries, min(count, len(entries))):
             self._pull(address_of(entry), cluster, now)
 
     def _on_final_pull(self, now: float) -> None:
         self.clear_alarm("pull")
-        for cluster in self._clusters:
+        for cluster in self._census:
             self._pull_from_members(cluster, FINAL_PULLS_A_CLUSTER, now)
 
     def _on_join_deadline(self, now: float) -> None:
         self.clear_alarm("pull")
         self._heard = []
         signed = []
-        for cluster, known in sorted(self._clusters.items()):
-            entries = sorted(known, key=lambda entry: entry.content.sort_key(entry.signer))
+        for cluster in sorted(self._census):
+            entries = sorted(self._census.members(cluster), key=lambda entry: entry.content.sort_key(entry.signer))
             members = [entry.signer for entry in entries]
             try:
                 envelope, _ = rosters.make(self.opened, cluster=cluster, members=members, keys=self._keys)
@@ -368,7 +332,7 @@ class Collector(Machine):
                 self.observe(Rejected(peer=self.name, at=now, about=f"cluster {cluster}: {exc}"))
                 continue
             ordinals = tuple(entry.content.ordinal for entry in entries)
-            signed.append(SignedRoster(cluster, envelope, ordinals, self._proofs.get(cluster, ())))
+            signed.append(SignedRoster(cluster, envelope, ordinals, self._census.proofs(cluster)))
         self.persist(Rostered(peer=self.name, at=now, rosters=tuple(signed)))
         for one in signed:
             self._enter(one)
@@ -377,23 +341,12 @@ class Collector(Machine):
 
     def _tell(self, at: float) -> None:
         """States the rosters signed at ``at``; after a restart perhaps once more, and then in the same words."""
-        for cluster, roster in self.rosters.items():
-            for fact in self._about(roster, cluster, at):
+        for roster in self.rosters.values():
+            for fact in self._about(roster, at):
                 self.observe(fact)
 
-    def _about(self, roster: ClusterRoster, cluster: int, at: float) -> Iterator[Fact]:
-        plan = roster.plan
-        yield Signed(
-            peer=self.name,
-            at=at,
-            cluster=cluster,
-            size=plan.size,
-            flip_probability=plan.flip_probability,
-            delta=plan.delta,
-            holding_minimum=plan.holding_minimum,
-        )
-        for member in roster.members:
-            yield Listed(peer=self.name_of(member), at=at, cluster=cluster)
+    def _about(self, roster: ClusterRoster, at: float) -> Iterator[Fact]:
+        return roster.facts(by=self.name, at=at, name_of=self.name_of)
 
     def retell(self, log: Iterable[Fact]) -> Iterator[Fact]:
         """What it told in earlier lives, of all that its log still knows: for who keeps the round and heard the last
@@ -405,7 +358,7 @@ class Collector(Machine):
             match fact:
                 case Rostered():
                     for signed in fact.rosters:
-                        yield from self._about(self.rosters[signed.cluster], signed.cluster, fact.at)
+                        yield from self._about(self.rosters[signed.cluster], fact.at)
                 case AcceptedFrom():
                     yield from filter(None, [exported(fact)])
                 case _:
@@ -416,19 +369,10 @@ class Collector(Machine):
         return self._ordinals[peer_id] if self.opened.manifest.study else peer_id.hex()
 
     def _enter(self, signed: SignedRoster) -> None:
-        opened = rosters.reopen(signed.envelope, keys=self._keys)
-        terms = opened.roster
-        plan = RosterPlan(
-            size=len(opened.members),
-            delta=terms.delta,
-            holding_minimum=terms.holding_minimum,
-            flip_probability=terms.flip_probability,
-        )
-        self.rosters[signed.cluster] = ClusterRoster(
-            envelope=opened.envelope, digest=opened.digest, plan=plan, members=opened.members, proofs=signed.proofs
-        )
-        self._cluster_of.update(dict.fromkeys(opened.members, signed.cluster))
-        self._ordinals.update(zip(opened.members, signed.ordinals, strict=True))
+        roster = ClusterRoster.of(signed, keys=self._keys)
+        self.rosters[signed.cluster] = roster
+        self._cluster_of.update(dict.fromkeys(roster.members, signed.cluster))
+        self._ordinals.update(zip(roster.members, signed.ordinals, strict=True))
 
     def _reply_with_roster(self, message: GetRoster) -> Message:
         if message.round_id != self.opened.round_id:

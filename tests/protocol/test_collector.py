@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from p2p_labeldp.facts import Accepted, Rejected
-from p2p_labeldp.protocol import collector as collectors
+from p2p_labeldp.protocol import census
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol.collector import FIRST_CONTACTS_A_TICK, State
 from p2p_labeldp.protocol.exchange import answer_info
@@ -179,7 +179,7 @@ def test_a_peer_in_two_clusters_is_in_neither_roster_and_what_proves_it_comes_wi
 
 
 def test_proofs_are_bounded_and_those_beyond_are_left_out_all_the_same(monkeypatch):
-    monkeypatch.setattr(collectors, "MAX_PROOFS", 2)
+    monkeypatch.setattr(census, "MAX_PROOFS", 2)
     hand = rostered(*(record(i, port=7001) for i in (1, 2, 3)), record(6), record(7))
     assert hand.machine.rosters[0].members == ids((4, 5, 6, 7))
     reply = hand.receive(GetRoster(OPENED.round_id, 0), keys(4).peer_id, 17.0)

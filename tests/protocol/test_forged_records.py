@@ -14,7 +14,7 @@ from p2p_labeldp.errors import ProtocolError
 from p2p_labeldp.facts import Outcome, Reason, Rejected
 from p2p_labeldp.network import virtual
 from p2p_labeldp.protocol import directory
-from p2p_labeldp.protocol.collector import Collector
+from p2p_labeldp.protocol.census import Census
 from p2p_labeldp.protocol.directory import KIND, Directory, PeerRecord, sign_record
 from p2p_labeldp.protocol.gossip import Entry, GossipSet, short_id
 from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Push, Topic
@@ -134,7 +134,7 @@ def test_with_clusters_not_compared_it_gets_into_both_rosters(study_of, monkeypa
     def add(self, entry):
         return self._clusters.setdefault(entry.content.cluster, GossipSet()).add(entry)
 
-    monkeypatch.setattr(Collector, "_add", add)
+    monkeypatch.setattr(Census, "add", add)
     scene = told(study, a_second_cluster(small), to=small)
     assert all(scene.ids[LIAR] in roster.members for roster in scene.collector.rosters.values())
 
@@ -142,7 +142,7 @@ def test_with_clusters_not_compared_it_gets_into_both_rosters(study_of, monkeypa
 def test_without_the_learners_proofs_those_who_know_one_record_refuse_its_roster(study_of, monkeypatch):
     """Why the roster comes with them."""
     study, small, large = in_two_clusters(study_of)
-    monkeypatch.setattr(Collector, "_proofs", property(lambda _: {}, lambda *_: None), raising=False)
+    monkeypatch.setattr(Census, "_proofs", property(lambda _: {}, lambda *_: None), raising=False)
     scene = told(study, a_second_cluster(small), to=small)
     ends = {scene.ends()[i] for i in small + large if i != LIAR}
     assert (Outcome.REFUSED, Reason.ROSTER_MISMATCH) in ends
