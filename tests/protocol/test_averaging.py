@@ -156,6 +156,16 @@ def test_no_more_peers_are_admitted_than_the_divisor_is_made_for():
     assert isinstance(learner.receive(GetRound(RUN_ID), keys(0).peer_id, 0.0), RoundReply)
 
 
+def test_who_has_answered_is_not_sent_the_model_again():
+    learner = started()
+    assert learner.receive(GetRound(RUN_ID), keys(0).peer_id, 0.0) == RoundReply(learner.opening, False)
+    give(learner, {0: None})
+    assert learner.receive(GetRound(RUN_ID), keys(0).peer_id, 1.0) == RoundReply(b"", True)
+    assert learner.receive(GetRound(RUN_ID), keys(1).peer_id, 1.0) == RoundReply(learner.opening, False)
+    give(learner, {1: None, 2: None, 3: None})
+    assert learner.receive(GetRound(RUN_ID), keys(0).peer_id, 2.0) == RoundReply(learner.opening, False)
+
+
 def test_what_else_is_asked():
     learner = started()
     assert isinstance(learner.receive(GetManifest("peer", 1), keys(0).peer_id, 0.0), ManifestReply)
