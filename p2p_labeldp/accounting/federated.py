@@ -21,6 +21,7 @@ Source: Bhowmick et al., arXiv 1812.00984, sections 2 and 4.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -93,12 +94,15 @@ class Rounds:
         z = self.noise_multiplier(sigma)
         return min(_accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), accountant).values())
 
+    def epsilons(self, *, sigma: float, delta: float) -> dict[str, float]:
+        """Upper bounds by the name of who found them: ``rdp``, and ``pld`` unless there is hardly any noise; ``exact``
+        alone where everybody takes part in every round."""
+        z = self.noise_multiplier(sigma)
+        return _accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), "tighter")
+
     def guarantee(self, *, sigma: float, delta: float) -> Guarantee:
         """The central guarantee, by the tighter accountant, which is named."""
-        z = self.noise_multiplier(sigma)
-        of = _accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), "tighter")
-        name = min(of, key=lambda one: of[one])
-        return Guarantee(view="models", epsilon=of[name], delta=delta, method=f"subsampled gaussian, {name}")
+        return guarantee_of(self.epsilons(sigma=sigma, delta=delta), delta=delta)
 
     def sigma_for(self, *, epsilon: float, delta: float, accountant: Accountant = "tighter") -> float:
         """A sigma that keeps the central guarantee within (epsilon, delta), its epsilon at most .2 % below.
@@ -109,6 +113,12 @@ class Rounds:
         check_target(epsilon, "epsilon")
         _check_delta(delta)
         return self.sigma(_multiplier_for(self.sampling_rate, self.rounds, epsilon, delta, accountant))
+
+
+def guarantee_of(epsilons: Mapping[str, float], *, delta: float) -> Guarantee:
+    """What is claimed of several upper bounds: the least."""
+    name = min(epsilons, key=lambda one: epsilons[one])
+    return Guarantee(view="models", epsilon=epsilons[name], delta=delta, method=f"subsampled gaussian, {name}")
 
 
 @lru_cache(maxsize=64)
@@ -124,12 +134,19 @@ def _accountants(rate: float, rounds: int, z: float, delta: float, wanted: Accou
     if rate == 1.0:  # nothing is sampled: T Gaussian mechanisms are one
         return {"exact": gaussian.epsilon(math.sqrt(rounds) / z, delta)}
     sampled = SubsampledGaussian(noise_multiplier=z, sampling_probability=rate, steps=rounds)
+    if wanted == "pld" and z < LEAST_PLD_NOISE:
+        raise ConfigurationError(
+            f"noise multiplier {z:g} given; PLD takes {LEAST_PLD_NOISE:g} and above, RDP any", field="sigma"
+        )
     of = {}
-    if wanted != "pld" or z < LEAST_PLD_NOISE:
+    if wanted != "pld":
         of["rdp"] = sampled.rdp_epsilon(delta)
     if wanted != "rdp" and z >= LEAST_PLD_NOISE:
         of["pld"] = sampled.pld_epsilon(delta, relation="add_or_remove")
     return of
+
+
+_NOTHING = Guarantee(view="models", epsilon=math.inf, delta=0.0, method="no noise, no central guarantee")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,15 +178,14 @@ def side_by_side(rounds: Rounds, *, epsilon: float, delta: float, sigma: float |
         rounds: What is played.
         epsilon: The target, at ``delta``.
         delta: Of both.
-        sigma: What is used; the honest one if not given.
+        sigma: What is used; the honest one if not given, and 0 for none, which guarantees nothing.
     """
     needed = rounds.sigma_for(epsilon=epsilon, delta=delta)
     honest = rounds.guarantee(sigma=needed, delta=delta)
     if sigma is None:
         return SideBySide(honest_sigma=needed, honest=honest, sigma=needed, stated=honest)
-    return SideBySide(
-        honest_sigma=needed, honest=honest, sigma=sigma, stated=rounds.guarantee(sigma=sigma, delta=delta)
-    )
+    stated = rounds.guarantee(sigma=sigma, delta=delta) if sigma != 0 else _NOTHING
+    return SideBySide(honest_sigma=needed, honest=honest, sigma=sigma, stated=stated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,25 +105,24 @@ def command(
 
 
 def _central(planned: Rounds, epsilon: float | None, delta: float, sigma: float | None) -> dict[str, Any]:
-    from p2p_labeldp.accounting.federated import side_by_side
+    from p2p_labeldp.accounting.federated import guarantee_of
 
-    honest: dict[str, Any] = {"target_epsilon": epsilon, "honest_sigma": None, "reduced": None}
-    if epsilon is None:
-        assert sigma is not None
-        stated = planned.guarantee(sigma=sigma, delta=delta)
-    else:
-        both = side_by_side(planned, epsilon=epsilon, delta=delta, sigma=sigma)
-        sigma, stated = both.sigma, both.stated
-        honest |= {"honest_sigma": both.honest_sigma, "reduced": both.reduced}
+    honest = None if epsilon is None else planned.sigma_for(epsilon=epsilon, delta=delta)
+    added = honest if sigma is None else sigma
+    assert added is not None  # one of the two was given
+    found = planned.epsilons(sigma=added, delta=delta)
+    stated = guarantee_of(found, delta=delta)
     return {
         "epsilon": stated.epsilon,
         "delta": delta,
         "method": stated.method,
-        "sigma": sigma,
-        "noise_multiplier": planned.noise_multiplier(sigma),
-        "epsilon_rdp": planned.epsilon(sigma=sigma, delta=delta, accountant="rdp"),
-        "epsilon_pld": planned.epsilon(sigma=sigma, delta=delta, accountant="pld"),
-        **honest,
+        "sigma": added,
+        "noise_multiplier": planned.noise_multiplier(added),
+        "epsilon_rdp": found.get("rdp"),
+        "epsilon_pld": found.get("pld"),
+        "target_epsilon": epsilon,
+        "honest_sigma": honest,
+        "reduced": None if honest is None else added < honest,
     }
 
 

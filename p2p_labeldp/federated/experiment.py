@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_labeldp import datasets, randomness
-from p2p_labeldp.accounting.federated import Rounds, safe_projection, shrunk_share
-from p2p_labeldp.config import Config, config_hash
+from p2p_labeldp.accounting.federated import Rounds, SideBySide, safe_projection, shrunk_share, side_by_side
+from p2p_labeldp.config import Config, Updates, config_hash
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Fact
@@ -56,7 +56,7 @@ class Prepared:
         model: What is trained.
         mechanism: What each peer does to its update.
         planned: The rounds as they are accounted for.
-        honest_sigma: What the central target takes.
+        noise: What the central target takes, and what is added.
         shrunk_share: Largest share of reports that the projection shrinks.
         study: What the engines are given.
     """
@@ -67,7 +67,7 @@ class Prepared:
     model: Model
     mechanism: Separated
     planned: Rounds
-    honest_sigma: float
+    noise: SideBySide
     shrunk_share: float
     study: UpdateStudy
 
@@ -80,9 +80,9 @@ class Prepared:
                 f"up to {self.shrunk_share:.3g} of the reports are shrunk, and averages are biased; updates.projection"
                 f" {safe_projection(self.mechanism):.6g} shrinks none"
             )
-        if self.study.terms.sigma < self.honest_sigma:
+        if self.noise.reduced:
             found.append(
-                f"sigma {self.study.terms.sigma:.4g} is below the {self.honest_sigma:.4g} that central epsilon"
+                f"sigma {self.noise.sigma:.4g} is below the {self.noise.honest_sigma:.4g} that central epsilon"
                 f" {self.config.updates.central_epsilon:g} takes; the result states what it guarantees instead"
             )
         return found
@@ -141,7 +141,7 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
         rounds=chosen.rounds,
         projection=safe_projection(mechanism) if chosen.projection is None else chosen.projection,
     )
-    honest = _honest(planned, chosen.central_epsilon, chosen.delta)
+    noise = _noise(planned, chosen)
     shift, scale = _public_scale(split.test_features)
     busy = engine == "processes"
     terms = FederationTerms(
@@ -157,7 +157,7 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
         epsilon_magnitude=chosen.epsilon_magnitude,
         magnitude=chosen.magnitude,
         projection=planned.projection,
-        sigma=honest if chosen.sigma is None else chosen.sigma,
+        sigma=noise.sigma,
         learning_rate=chosen.learning_rate,
         local_steps=chosen.local_steps,
         local_rate=chosen.local_rate,
@@ -172,7 +172,7 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
         model=model,
         mechanism=mechanism,
         planned=planned,
-        honest_sigma=honest,
+        noise=noise,
         shrunk_share=shrunk_share(mechanism, planned.projection),
         study=UpdateStudy(
             terms=terms,
@@ -192,9 +192,9 @@ def _model(name: str, *, features: int, classes: int) -> Model:
         raise ConfigurationError(str(exc).removeprefix("model: "), field="updates.model") from exc
 
 
-def _honest(planned: Rounds, epsilon: float, delta: float) -> float:
+def _noise(planned: Rounds, chosen: Updates) -> SideBySide:
     try:
-        return planned.sigma_for(epsilon=epsilon, delta=delta)
+        return side_by_side(planned, epsilon=chosen.central_epsilon, delta=chosen.delta, sigma=chosen.sigma)
     except ConfigurationError as exc:
         raise ConfigurationError(str(exc).removeprefix(f"{exc.field}: "), field="updates.central_epsilon") from exc
 
@@ -230,7 +230,7 @@ def play(prepared: Prepared, *, on_fact: Callable[[Fact], None] = lambda _fact: 
 def conclude(prepared: Prepared, played: Trained) -> FederatedResult:
     """Accuracy and ledgers of what was played."""
     assert prepared.study.seed is not None
-    terms, chosen = prepared.study.terms, prepared.config.updates
+    chosen = prepared.config.updates
     local, reconstruction = ledgers.of_peers(prepared.mechanism, played.model, peers=len(prepared.study), chosen=chosen)
     parameters = np.array(played.model.parameters)
     return FederatedResult(
@@ -250,7 +250,7 @@ def conclude(prepared: Prepared, played: Trained) -> FederatedResult:
             ),
             held_out=len(prepared.split.test_labels),
         ),
-        central=ledgers.central(prepared.planned, chosen=chosen, honest_sigma=prepared.honest_sigma, sigma=terms.sigma),
+        central=ledgers.central(prepared.planned, prepared.noise, chosen=chosen),
         local=local,
         reconstruction=reconstruction,
         parameters_digest=hashlib.sha256(parameters.astype("<f8").tobytes()).hexdigest(),

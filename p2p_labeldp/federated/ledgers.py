@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import math
 
-from p2p_labeldp.accounting.federated import PeerLedger, Rounds
+from p2p_labeldp.accounting.federated import PeerLedger, Rounds, SideBySide
 from p2p_labeldp.accounting.reconstruction import log_sphere_prior
 from p2p_labeldp.config import Updates
 from p2p_labeldp.federated.result import Central, Local, Reconstruction
 from p2p_labeldp.mechanisms.separated import Separated
 from p2p_labeldp.network.federated.study import TrainedModel
 
-NO_NOISE = "no noise, no central guarantee"
 
-
-def central(planned: Rounds, *, chosen: Updates, honest_sigma: float, sigma: float) -> Central:
+def central(planned: Rounds, noise: SideBySide, *, chosen: Updates) -> Central:
     """The guarantee of the noise that was added, beside what the target takes."""
-    if sigma == 0:
-        epsilon, method = math.inf, NO_NOISE
-    else:
-        stated = planned.guarantee(sigma=sigma, delta=chosen.delta)
-        epsilon, method = stated.epsilon, stated.method
     return Central(
-        epsilon=epsilon,
+        epsilon=noise.stated.epsilon,
         delta=chosen.delta,
-        method=method,
-        sigma=sigma,
-        noise_multiplier=sigma * planned.expected_cohort / planned.projection,
+        method=noise.stated.method,
+        sigma=noise.sigma,
+        noise_multiplier=noise.sigma * planned.expected_cohort / planned.projection,
         target_epsilon=chosen.central_epsilon,
-        honest_sigma=honest_sigma,
-        reduced=sigma < honest_sigma,
+        honest_sigma=noise.honest_sigma,
+        reduced=noise.reduced,
     )
 
 

@@ -2,7 +2,8 @@
 
 Theory of operation. A round is open until every peer that is waited for has answered, and ``round_seconds`` at most.
 Waited for are, at first, as many as there are in the population; after a round that some missed, those who answered it
-and whoever asks since. So a peer that is gone costs one deadline, and nothing stalls.
+and whoever asks since, unless it has let ``MAX_MISSES`` rounds wait in a row. So a peer that is gone costs one
+deadline, one that asks and never answers two, and nothing stalls.
 
     state     until                     what it answers
     OPEN      the last round is over    GetManifest, GetRound, Contribute
@@ -41,6 +42,8 @@ from p2p_labeldp.protocol.messages import (
     RoundReply,
 )
 from p2p_labeldp.randomness import RoundRandomness
+
+MAX_MISSES = 2
 
 
 class State(Enum):
@@ -101,6 +104,7 @@ class Averager(Machine):
         self._boxes: dict[bytes, bytes] = {}  # sender -> digest of its box
         self._known: set[bytes] = set()
         self._expected: set[bytes] | None = None  # None: as many as there are in the population
+        self._misses: dict[bytes, int] = {}  # rounds in a row that waited for a peer in vain
         self._told: set[bytes] = set()  # who has the trained model
         self._started = False
         self._handlers = {"deadline": self._on_deadline, "end": self._on_end}
@@ -197,13 +201,14 @@ class Averager(Machine):
     def _tell(self, sender: bytes, now: float) -> Message:
         if not self._admitted(sender):
             return Refusal("population_complete")
-        if self._expected is not None:
+        if self._expected is not None and self._misses.get(sender, 0) < MAX_MISSES:
             self._expected.add(sender)
         if self.state is not State.OPEN:
             self._told.add(sender)
             if self.state is State.SERVING and self._told >= (self._expected or self._known):
                 self.set_alarm("end", now)
-        return RoundReply(self.opening, sender in self._answers)
+        answered = sender in self._answers
+        return RoundReply(b"" if answered else self.opening, answered)  # it has the model; a poll is to cost little
 
     def _admitted(self, sender: bytes) -> bool:
         """As many as there are in the population, the first who come: the divisor is made for no more."""
@@ -236,6 +241,7 @@ class Averager(Machine):
             return Refusal("bad_box")
         self._boxes[sender] = digest
         self._answers[sender] = answer
+        self._misses.pop(sender, None)
         if self._everybody_answered():
             self._average_round(now)
         return Done()
@@ -246,6 +252,8 @@ class Averager(Machine):
         return self._expected <= self._answers.keys()
 
     def _on_deadline(self, now: float) -> None:
+        for sender in (self._known if self._expected is None else self._expected) - self._answers.keys():
+            self._misses[sender] = self._misses.get(sender, 0) + 1
         self._expected = set(self._answers) or None
         self._average_round(now)
 

@@ -188,7 +188,7 @@ class GetRound(Message, frozen=True, tag="round?"):
 
 
 class RoundReply(Message, frozen=True, tag="round"):
-    """The signed opening of the round, with the model; and whether the asker's contribution to it is there."""
+    """The signed opening of the round, with the model; or nothing, and that the asker's contribution to it is there."""
 
     opening: Envelope
     answered: bool

@@ -189,7 +189,8 @@ class Contributor(Machine):
         """What the learner says is open."""
         if self.over:
             return
-        if not isinstance(reply, RoundReply):
+        if not isinstance(reply, RoundReply) or reply.answered:
+            self._heard_at = now if isinstance(reply, RoundReply) else self._heard_at
             self._poll_later(now)
             return
         try:
@@ -201,7 +202,7 @@ class Contributor(Machine):
         self._heard_at = now
         if current.number == self.opened.manifest.rounds:
             self._trained(current, now)
-        elif reply.answered or not self._answer(current, now):
+        elif not self._answer(current, now):
             self._poll_later(now)
 
     def _trained(self, last: OpenedRound, now: float) -> None:

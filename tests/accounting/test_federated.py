@@ -80,12 +80,24 @@ def test_little_noise_is_no_reason_to_claim_little():
         assert epsilon > 0.9 * (0.5 / z**2 - 5 / z)  # the loss of a peer that is in, less five deviations
 
 
+def test_what_an_accountant_can_not_do_it_does_not_claim_to_have_done():
+    little = SMALL.sigma(0.05)
+    assert set(SMALL.epsilons(sigma=little, delta=DELTA)) == {"rdp"}
+    with pytest.raises(ConfigurationError, match=r"^sigma: noise multiplier 0.05 given"):
+        SMALL.epsilon(sigma=little, delta=DELTA, accountant="pld")
+    assert set(SMALL.epsilons(sigma=SMALL.sigma(2.0), delta=DELTA)) == {"rdp", "pld"}
+    assert set(rounds(sampling_rate=1.0).epsilons(sigma=1.0, delta=DELTA)) == {"exact"}
+
+
 def test_a_reduced_sigma_stands_beside_the_honest_one_and_its_larger_epsilon():
     both = side_by_side(SMALL, epsilon=2.0, delta=DELTA, sigma=0.02)
     assert both.reduced
     assert both.honest.epsilon <= 2.0 < both.stated.epsilon
     assert both.honest_sigma > both.sigma == 0.02
     assert both.stated.epsilon == SMALL.epsilon(sigma=0.02, delta=DELTA)
+    silent = side_by_side(SMALL, epsilon=2.0, delta=DELTA, sigma=0.0)
+    assert silent.reduced
+    assert not silent.stated.private
     alone = side_by_side(SMALL, epsilon=2.0, delta=DELTA)
     assert not alone.reduced
     assert alone.stated == alone.honest == both.honest

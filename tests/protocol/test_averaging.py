@@ -7,7 +7,7 @@ from p2p_labeldp import randomness
 from p2p_labeldp.errors import LocalProtocolError
 from p2p_labeldp.facts import Averaged, Rejected
 from p2p_labeldp.network.virtual import Killed
-from p2p_labeldp.protocol import federation
+from p2p_labeldp.protocol import averaging, federation
 from p2p_labeldp.protocol.averaging import TRANSITIONS, State
 from p2p_labeldp.protocol.kept import Checkpoint, RunClosed
 from p2p_labeldp.protocol.messages import Contribute, Done, GetManifest, GetRound, ManifestReply, Refusal, RoundReply
@@ -156,6 +156,16 @@ def test_no_more_peers_are_admitted_than_the_divisor_is_made_for():
     assert isinstance(learner.receive(GetRound(RUN_ID), keys(0).peer_id, 0.0), RoundReply)
 
 
+def test_who_has_answered_is_not_sent_the_model_again():
+    learner = started()
+    assert learner.receive(GetRound(RUN_ID), keys(0).peer_id, 0.0) == RoundReply(learner.opening, False)
+    give(learner, {0: None})
+    assert learner.receive(GetRound(RUN_ID), keys(0).peer_id, 1.0) == RoundReply(b"", True)
+    assert learner.receive(GetRound(RUN_ID), keys(1).peer_id, 1.0) == RoundReply(learner.opening, False)
+    give(learner, {1: None, 2: None, 3: None})
+    assert learner.receive(GetRound(RUN_ID), keys(0).peer_id, 2.0) == RoundReply(learner.opening, False)
+
+
 def test_what_else_is_asked():
     learner = started()
     assert isinstance(learner.receive(GetManifest("peer", 1), keys(0).peer_id, 0.0), ManifestReply)
@@ -184,6 +194,25 @@ def test_a_peer_that_never_answers_costs_one_deadline():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("protocol.little_run.Averager", Patient)
         assert seconds([contributor(i) for i in range(3)])[-1] == 60.0
+
+
+def test_a_peer_that_asks_and_never_answers_costs_two_deadlines():
+    def waits(most):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(averaging, "MAX_MISSES", most)
+            learner, now, waited = started(), 0.0, 0
+            while not learner.complete:
+                number = learner.number
+                learner.receive(GetRound(RUN_ID), keys(3).peer_id, now)
+                give(learner, {0: None, 1: None, 2: None}, now)
+                if learner.number == number:
+                    waited += 1
+                    now = learner.wake_at()
+                    learner.wake(now)
+            return waited
+
+    assert waits(averaging.MAX_MISSES) == 2
+    assert waits(100) == MANIFEST.rounds  # a learner with more patience
 
 
 def test_a_peer_that_comes_back_is_waited_for_again():
