@@ -5,15 +5,15 @@ Nothing behind a ``Persist``, a reply included, leaves before the fact is on dis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from p2p_labeldp.facts import Fact
 from p2p_labeldp.protocol.messages import Message
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """Where a peer can be reached, and the id it has to prove there."""
 
     peer_id: bytes
@@ -21,22 +21,19 @@ class Address:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Persist:
+class Persist(msgspec.Struct, frozen=True):
     """Make this fact durable before going on; it is also observed, unless it holds a label."""
 
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True):
     """This happened; it needs no durability."""
 
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     """Send ``message``; report back through ``answered`` or ``failed`` with ``send_id`` within ``timeout`` seconds."""
 
     send_id: int

@@ -208,7 +208,9 @@ KeptFact: TypeAlias = (
 )
 
 KINDS: tuple[type[Fact], ...] = get_args(KeptFact)
-_PRIVATE = (Flipped, Cleared, Abandoned, OpenedWith, Heard, Rostered, Closed, RunOpened, Checkpoint, RunClosed)
+_PRIVATE = frozenset(
+    {Flipped, Cleared, Abandoned, OpenedWith, Heard, Rostered, Closed, RunOpened, Checkpoint, RunClosed}
+)
 _SHOWN_AS: dict[type[Fact], type[Fact]] = {
     JoinedAs: Joined,
     GatheredThese: Gathered,
@@ -228,9 +230,10 @@ _decoder: msgspec.msgpack.Decoder[KeptFact] = msgspec.msgpack.Decoder(KeptFact)
 
 def exported(fact: Fact) -> Fact | None:
     """What may be told of a fact to anybody but its own party's disk; None if nothing."""
-    if isinstance(fact, _PRIVATE):
+    kind = type(fact)
+    if kind in _PRIVATE:
         return None
-    plain = _SHOWN_AS.get(type(fact))
+    plain = _SHOWN_AS.get(kind)
     if plain is None:
         return fact
     return plain(**{name: getattr(fact, name) for name in plain.__struct_fields__})

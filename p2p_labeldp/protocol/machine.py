@@ -7,11 +7,10 @@ since the round's signed opening; after each of them the host drains ``effects``
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
-
-import msgspec
 
 from p2p_labeldp.errors import LocalProtocolError
 from p2p_labeldp.facts import SHORT_ID, Exchanged, Fact, Name
@@ -33,9 +32,10 @@ class Machine(ABC):
 
     def __init__(self) -> None:
         self._effects: list[Effect] = []
-        self._sent: dict[int, tuple[Continuation, Exchanged]] = {}
+        self._sent: dict[int, tuple[Continuation, Address, Message, float]] = {}
         self._next_send = 0
         self._alarms: dict[str, float] = {}
+        self._earliest = math.inf  # of the alarms: asked for with every message
         self._handlers: dict[str, Callable[[float], None]] = {}
 
     # -- what each machine is for ----------------------------------------------------------------------------------
@@ -79,17 +79,14 @@ class Machine(ABC):
 
     def wake(self, now: float) -> None:
         """Does what is due, the oldest first."""
-        while not self.over:
-            due = [(at, name) for name, at in self._alarms.items() if at <= now]
-            if not due:
-                return
-            _, name = min(due)
-            del self._alarms[name]
+        while self._earliest <= now and not self.over:
+            _, name = min((at, name) for name, at in self._alarms.items())
+            self.clear_alarm(name)
             self._handlers[name](now)
 
     def wake_at(self) -> float | None:
         """When ``wake`` wants to be called next."""
-        return None if self.over else min(self._alarms.values(), default=None)
+        return None if self._earliest == math.inf or self.over else self._earliest
 
     def effects(self) -> list[Effect]:
         """Drains what is to be done, in order."""
@@ -101,15 +98,17 @@ class Machine(ABC):
     def set_alarm(self, name: str, at: float) -> None:
         """Has the handler ``name`` called at ``at``; an earlier setting is replaced."""
         self._alarms[name] = at
+        self._earliest = min(self._alarms.values())
 
     def hasten_alarm(self, name: str, at: float) -> None:
         """Moves an alarm that is set to ``at``, if that is sooner."""
         if name in self._alarms:
-            self._alarms[name] = min(self._alarms[name], at)
+            self.set_alarm(name, min(self._alarms[name], at))
 
     def clear_alarm(self, name: str) -> None:
         """Forgets an alarm, set or not."""
         self._alarms.pop(name, None)
+        self._earliest = min(self._alarms.values(), default=math.inf)
 
     def observe(self, fact: Fact) -> None:
         """States a fact that needs no durability."""
@@ -121,25 +120,25 @@ class Machine(ABC):
 
     def send(self, to: Address, message: Message, then: Continuation, now: float, until: float) -> None:
         """Sends a request; ``then`` hears of the reply, or that there was none by ``until``."""
-        exchange = Exchanged(
-            peer=self.name,
-            at=now,
-            to=to.peer_id.hex()[:SHORT_ID],
-            about=type(message).__name__,
-            sent=len(wire.encode(message)),
-            received=0,
-        )
-        self._sent[self._next_send] = then, exchange
+        self._sent[self._next_send] = then, to, message, now
         timeout = min(MAX_SECONDS_A_SEND, max(until - now, MIN_SECONDS_A_SEND))
         self._effects.append(Send(self._next_send, to, message, timeout))
         self._next_send += 1
 
     def _hear(self, send_id: int, reply: AnyMessage | None, reason: str, now: float) -> None:
         try:
-            then, exchange = self._sent.pop(send_id)
+            then, to, message, sent_at = self._sent.pop(send_id)
         except KeyError:
             raise LocalProtocolError(f"nothing was sent as {send_id}, or it was answered before") from None
         self.wake(now)  # a process that was stopped, or waited for its disk, may hear of it before its timer rings
-        received = 0 if reply is None else len(wire.encode(reply))
-        self.observe(msgspec.structs.replace(exchange, received=received))
+        self.observe(
+            Exchanged(
+                peer=self.name,
+                at=sent_at,
+                to=to.peer_id.hex()[:SHORT_ID],
+                about=type(message).__name__,
+                sent=len(wire.encode(message)),
+                received=0 if reply is None else len(wire.encode(reply)),
+            )
+        )
         then(reply, reason, now)

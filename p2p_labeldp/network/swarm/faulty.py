@@ -15,7 +15,6 @@ from p2p_labeldp.facts import Fact
 from p2p_labeldp.network.swarm.faults import AnyFault, Duplication, Latency, Loss, Partition, Reordering
 from p2p_labeldp.network.virtual import DEFAULT_LATENCY, Machine, VirtualNetwork
 from p2p_labeldp.protocol.effects import Address, Effect, Persist, Send
-from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.messages import AnyMessage, Message
 
 MAX_LATENCY = 60.0  # beyond every patience; a Pareto law has no end of its own
@@ -202,7 +201,8 @@ class FaultyNetwork(VirtualNetwork):
                     if isinstance(effect, Persist):
                         life.store(effect.fact)
                         delay += life.disk_seconds
-                    self._state(party, effect.fact)
+                    self._watcher.happened(party, effect.fact)
+                    self._state(effect.fact)
             if doom is not None:
                 self.kill(party)
                 return None
@@ -220,13 +220,6 @@ class FaultyNetwork(VirtualNetwork):
             self.at(self.now + delay, action)
         else:
             action()
-
-    def _state(self, party: bytes, fact: Fact) -> None:
-        self._watcher.happened(party, fact)
-        told = exported(fact)
-        if told is not None:
-            self._trace.update(repr(told).encode())
-            self.facts.append(told)
 
     def _ring(self, life: _Life, due: float) -> None:
         if life.armed != due:
@@ -303,7 +296,7 @@ class FaultyNetwork(VirtualNetwork):
 
     def _take(self, life: _Life, message: AnyMessage, sender: bytes, hear: Callable[[Message | str], None]) -> None:
         party = life.address.peer_id
-        self._trace.update(f"{self.now:.9f} {party.hex()} {type(message).__name__}".encode())
+        self._trace_delivery(party, message)
         clock = self._clock(life)
         reply = life.machine.receive(message, sender, clock)
         delay = self._finish(life)
