@@ -24,6 +24,14 @@ RESULTS = Path(__file__).parent / "results"
 Row = TypeVar("Row")
 
 
+def arguments(doc: str | None, *, quick: str) -> argparse.ArgumentParser:
+    """``--quick`` and ``--out``; see ``Study.from_command_line``."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the table and the picture")
+    return parser
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """One run of one study.
@@ -47,10 +55,11 @@ class Study:
             doc: Its ``__doc__``.
             quick: What ``--quick`` leaves out.
         """
-        parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-        parser.add_argument("--quick", action="store_true", help=quick)
-        parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the table and the picture")
-        given = parser.parse_args()
+        return cls.of(script, arguments(doc, quick=quick).parse_args())
+
+    @classmethod
+    def of(cls, script: str, given: argparse.Namespace) -> Study:
+        """From what ``arguments`` read, for a study that adds arguments of its own."""
         return cls(name=Path(script).stem, quick=given.quick, out=given.out)
 
     @property
