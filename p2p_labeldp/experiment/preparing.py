@@ -112,7 +112,7 @@ def prepare(
             f" {MAX_CLUSTER_SIZE}: more clusters, or the population engine",
             field="clusters.count",
         )
-    chosen = pace.configured(config, peers=peers, engine=engine)
+    chosen = pace.configured(config, peers=peers, engine=engine, clusters=fitted.count)
     key = config.policy.enrolment_key
     study = Study(
         terms=Terms(

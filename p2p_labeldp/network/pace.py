@@ -19,6 +19,8 @@ LEAST_PERIOD_SECONDS = 0.5  # below it a process spends more on waking up than o
 TICKS_A_CORE = 100  # gossip ticks a second, of peers in processes of their own: 4 ms of CPU each, and as much to spare
 JOIN_SECONDS = 6.0  # in which peers that wait for the round to open notice that it has
 JOIN_PERIODS = 9  # of 455 peers in 10 clusters all but a few lack no record by then; a roster fetches the rest
+FEW_CLUSTERS = 20  # that many find each other in the time above
+CLUSTERS_A_PERIOD = 5  # more of them look for longer: of 5,000 peers in 50 clusters some 500 were lost without
 COMMITS_A_SECOND = 40  # fetching, checking and recomputing a roster costs a peer some 15 ms, and an ask as much again
 CLOSINGS_A_SECOND = 25  # some six exchanges each, 15 ms, all at once: half of the time has to be spare
 REPORTS_A_SECOND = 150
@@ -54,12 +56,15 @@ class Pace:
         return Deadlines(join=self.join, exchange=exchange, closing=closing, report=closing + self.report)
 
 
-def phases(*, peers: int, engine: str, gossip_period: float | None = None, cores: float | None = None) -> Pace:
+def phases(
+    *, peers: int, engine: str, clusters: int = 1, gossip_period: float | None = None, cores: float | None = None
+) -> Pace:
     """The lengths chosen for a number of peers.
 
     Args:
         peers: All peers of the round.
         engine: ``processes``, or ``virtual``.
+        clusters: Of the round.
         gossip_period: Seconds, where it is given; the phases that gossip fills follow it.
         cores: Of this machine if not given.
     """
@@ -72,19 +77,20 @@ def phases(*, peers: int, engine: str, gossip_period: float | None = None, cores
     processes = peers if engine == "processes" else 0  # whose work takes time; virtual time only counts hops
     return Pace(
         gossip_period=period,
-        join=JOIN_SECONDS + JOIN_PERIODS * period,
+        join=JOIN_SECONDS + (JOIN_PERIODS + max(0, clusters - FEW_CLUSTERS) / CLUSTERS_A_PERIOD) * period,
         exchange=5.0 + processes / COMMITS_A_SECOND,
         closing=4.0 + processes / CLOSINGS_A_SECOND,
         report=4.0 + processes / REPORTS_A_SECOND,
     )
 
 
-def configured(config: Config, *, peers: int, engine: str) -> Pace:
+def configured(config: Config, *, peers: int, engine: str, clusters: int) -> Pace:
     """The lengths a configuration gives, and ``phases`` for those it leaves open."""
     given = config.exchange.deadlines
     chosen = phases(
         peers=peers,
         engine=engine,
+        clusters=clusters,
         gossip_period=config.network.gossip_period,
     )
     return Pace(

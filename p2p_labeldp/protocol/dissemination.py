@@ -186,15 +186,15 @@ class Dissemination:
         When all mates known say the same, or they are fewer than a cluster must have, there may be others that none of
         them knows: only a stranger can tell.
         """
-        mates = [entry for entry in self._directory.mates if entry.signer != self._me]
-        if not mates:
+        entry = self._directory.mates.any_but(self._me, self._rng)
+        if entry is None:
             return self._strangers(LONELY_STRANGERS)
-        mate = address_of(self._rng.choice(mates))
+        mate, members = address_of(entry), len(self._directory.mates)
         if self.complete_roster:
             return [mate]
-        if len(mates) < FEW_MATES:
+        if members <= FEW_MATES:
             return [mate, *self._strangers(1)]
-        if (self._quiet or len(mates) + 1 < self._enough) and self._rng.random() < STRANGER_SHARE:
+        if (self._quiet or members < self._enough) and self._rng.random() < STRANGER_SHARE:
             return self._strangers(1) or [mate]
         return [mate]
 
@@ -265,10 +265,11 @@ class Dissemination:
             self._meeting = near[:MEETING]
         self._asked.add(to.peer_id)
         ours, mates = self._directory.cluster, self._directory.mates
-        known = {self._me, *self._asked, *(one.peer_id for one in self._leads)}
-        self._leads += [one for one in reply.contacts if not (one.peer_id in known or one.peer_id in mates)]
-        self._leads.sort(key=lambda one: (one.cluster != ours, distance(one.peer_id, self._point)))
-        del self._leads[MAX_LEADS:]
+        if reply.contacts:
+            known = {self._me, *self._asked, *(one.peer_id for one in self._leads)}
+            self._leads += [one for one in reply.contacts if not (one.peer_id in known or one.peer_id in mates)]
+            self._leads.sort(key=lambda one: (one.cluster != ours, distance(one.peer_id, self._point)))
+            del self._leads[MAX_LEADS:]
         if self._leads and self._leads[0].cluster == ours and self._follow_ups and self._pending < MAX_PENDING:
             self._follow_ups -= 1
             self._open(address_at(self._leads.pop(0)), Topic.DIRECTORY, now, in_full=True)

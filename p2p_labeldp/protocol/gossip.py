@@ -19,9 +19,10 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.protocol.messages import (
@@ -78,12 +79,18 @@ def salted_id(name: bytes, salt: int) -> bytes:
     return (word >> 8 * (8 - SALTED_ID_BYTES)).to_bytes(SALTED_ID_BYTES, "big")
 
 
-def salted_ids(names: Iterable[bytes], salt: int) -> bytes:
-    """``salted_id`` of each name, one after the other; of a hundred at a sixth of their cost one by one."""
-    joined = b"".join(names)
-    words = np.frombuffer(joined, dtype=">u8")[:: NAME_BYTES // 8].astype(np.uint64)
-    words *= np.uint64(2 * salt + 1)  # modulo 2^64, as the type is
-    return words.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :SALTED_ID_BYTES].tobytes()
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+
+def words_of(names: Iterable[bytes]) -> Words:
+    """What is salted of each name, shape (count,)."""
+    return np.frombuffer(b"".join(names), dtype=">u8")[:: NAME_BYTES // 8].astype(np.uint64)
+
+
+def salted_ids(words: Words, salt: int) -> bytes:
+    """``salted_id`` of each name, one after the other; of a hundred at a tenth of their cost one by one."""
+    salted = words * np.uint64(2 * salt + 1)  # modulo 2^64, as the type is
+    return salted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :SALTED_ID_BYTES].tobytes()
 
 
 def split_ids(ids: bytes) -> list[bytes]:
@@ -112,6 +119,7 @@ class GossipSet(Generic[Content]):
         self._refused: set[bytes] = set()  # short ids of equivocating or older records: not wanted again
         self._contradicted: dict[bytes, bytes] = {}  # short id of one of two records -> the other
         self._sorted: bytes | None = None  # all names, until the set changes
+        self._words: Words | None = None  # of all names, until the set changes
         self._capacity = capacity
 
     def __len__(self) -> int:
@@ -132,6 +140,15 @@ class GossipSet(Generic[Content]):
         """The record of ``signer``, if there is one that counts."""
         name = self._by_signer.get(signer)
         return None if name is None else self._by_id[name]
+
+    def any_but(self, signer: bytes, rng: random.Random) -> Entry[Content] | None:
+        """A record drawn uniformly among those of others; None if there is none."""
+        entries = list(self._by_id.values())
+        if len(entries) == (signer in self._by_signer):
+            return None
+        while (entry := rng.choice(entries)).signer == signer:
+            pass
+        return entry
 
     def has_struck(self, signer: bytes) -> bool:
         """Whether the signer was struck out."""
@@ -169,7 +186,7 @@ class GossipSet(Generic[Content]):
             if newer is known:
                 raise MalformedMessage("a record older than the one known")
             self._drop(known)
-        self._sorted = None
+        self._sorted = self._words = None
         self._by_id[name] = entry
         self._by_signer[entry.signer] = name
         return True
@@ -201,7 +218,7 @@ class GossipSet(Generic[Content]):
             self._drop(known)
 
     def _drop(self, entry: Entry[Content]) -> None:
-        self._sorted = None
+        self._sorted = self._words = None
         del self._by_id[self._by_signer.pop(entry.signer)]
 
     def _refuse(self, name: bytes) -> None:
@@ -210,7 +227,9 @@ class GossipSet(Generic[Content]):
 
     def have(self, salt: int) -> bytes:
         """The salted ids of all records, to open an exchange."""
-        return salted_ids(self._by_id, salt)
+        if self._words is None:
+            self._words = words_of(self._by_id)
+        return salted_ids(self._words, salt)
 
     def root(self, salt: int) -> bytes:
         """A hash of the set, in an exchange that has this salt: two sets with one root are the same."""

@@ -27,6 +27,13 @@ def test_gossip_and_what_it_fills_follow_a_given_period(monkeypatch):
     assert pace(455, "virtual").gossip_period == 1.0
 
 
+def test_many_clusters_get_more_periods_to_find_each_other_in():
+    few, many = pace(5000, "virtual", clusters=20), pace(5000, "virtual", clusters=50)
+    assert few == pace(5000, "virtual")
+    assert many.join - few.join == pytest.approx(6 * few.gossip_period)
+    assert (many.exchange, many.closing, many.report) == (few.exchange, few.closing, few.report)
+
+
 def test_more_cores_carry_a_faster_gossip(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     assert pace(455).gossip_period == pytest.approx(455 / 800)
@@ -44,6 +51,8 @@ def test_deadlines_are_the_ends_of_the_phases():
 def test_what_the_configuration_gives_is_kept():
     given = {"exchange": {"deadlines": {"exchange": 3.0, "report": 4}}, "network": {"gossip_period": 0.25}}
     for engine, left_open in (("processes", (8.25, 8.0)), ("virtual", (8.25, 4.0))):
-        chosen = configured(config.from_mapping({"data": {"name": "digits"}, **given}), peers=100, engine=engine)
+        chosen = configured(
+            config.from_mapping({"data": {"name": "digits"}, **given}), peers=100, engine=engine, clusters=3
+        )
         assert (chosen.gossip_period, chosen.exchange, chosen.report) == (0.25, 3.0, 4)
         assert (chosen.join, chosen.closing) == left_open

@@ -18,7 +18,7 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Outcome
 from p2p_labeldp.network.swarm import presets, scenario, searching
 
-SCENARIOS = 250
+SCENARIOS = 350  # the first that ends "invalid" is among them
 WITHIN = 500  # scenarios in which each bug has to be found
 
 
