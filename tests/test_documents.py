@@ -138,6 +138,7 @@ def test_every_command_runs(name, shell, tmp_path):
                 continue
             done = shell([sys.executable, "-W", "error::SyntaxWarning", "-c", code], tmp_path)
             assert done.returncode == 0, (code, done.stderr)
+            printed = done.stdout
         else:
             done = shell(["bash", "-euo", "pipefail", "-c", code.replace(".venv/bin/", "")], tmp_path)
             if block.comment.startswith("fails"):
