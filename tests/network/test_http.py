@@ -365,6 +365,34 @@ async def test_who_asks_and_does_not_read_the_answer_is_hung_up_on():
         quiet.close()
 
 
+@pytest.mark.parametrize("room", [True, False])
+async def test_those_who_do_not_read_their_answers_keep_nobody_out(room, monkeypatch):
+    """And do, where no room is made."""
+    if not room:
+        monkeypatch.setattr(HttpServer, "_make_room", lambda _: False)
+
+    def long_for_ada(sender, body):
+        return bytes(http.MAX_BODY_BYTES) if sender == ADA.peer_id else body
+
+    async with listening(long_for_ada, max_connections=2, read_timeout_seconds=3600) as (server, ben):
+        server._listener.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # connections inherit it
+        held = []
+        for _ in range(2):
+            quiet = socket.socket()
+            quiet.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            quiet.connect((ben.host, ben.port))
+            quiet.sendall(request(ben)[0])
+            held.append(quiet)
+        await until(lambda: server.traffic.messages_sent == 2)
+        assert (len(server._connections), len(server._arriving)) == (2, 0)
+        answer = b""
+        with contextlib.suppress(ConnectionError):
+            answer = await send(ben, request(ben, key=EVE)[0])
+        assert answer.startswith(b"HTTP/1.1 200 ") is room
+        for quiet in held:
+            quiet.close()
+
+
 async def test_closing_waits_for_no_idle_connection(monkeypatch):
     monkeypatch.setattr(http.server, "SHUTDOWN_SECONDS", 3600)
     async with listening() as (server, ben):

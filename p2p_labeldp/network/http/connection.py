@@ -126,6 +126,8 @@ class Connection(asyncio.Protocol):
 
     def hang_up(self) -> None:
         """Ends it at once."""
+        self._answered = True
+        self._settle()
         if self._transport is not None:
             self._transport.abort()
 
@@ -136,8 +138,7 @@ class Connection(asyncio.Protocol):
         if self._judge.welcome(self):
             self._within(self._judge.read_timeout)
         else:
-            self._answered = True
-            self._transport.abort()
+            self.hang_up()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None

@@ -13,7 +13,7 @@ from p2p_labeldp.network.http.profile import MAX_FIELD_BYTES, MAX_FIELDS
 MAX_HEAD_BYTES = (MAX_FIELDS + 1) * (MAX_FIELD_BYTES + 2)
 
 _END = b"\r\n\r\n"
-_FIELD = re.compile(rb"([0-9A-Za-z!#$%&'*+.^_`|~-]+):[ \t]*([!-~](?:[ -~\t]*[!-~])?)?[ \t]*")
+_FIELD = re.compile(rb"([0-9A-Za-z!#$%&'*+.^_`|~-]+):[ \t]*+([!-~](?:[ -~\t]*[!-~])?)?[ \t]*")
 
 
 class Malformed(Exception):

@@ -58,6 +58,7 @@ from p2p_labeldp.network.http.profile import (
     plain_length,
 )
 from p2p_labeldp.network.http.rates import Limiter, Rate
+from p2p_labeldp.network.http.secured import Secured
 from p2p_labeldp.network.transport import Handler, Traffic
 
 MAX_BUFFERED_BYTES = 8 * MAX_BODY_BYTES  # of all bodies a server is reading at once
@@ -85,9 +86,11 @@ class HttpServer:
         wall_clock: Unix seconds.
         allowed_skew_seconds: How far a sender's clock may be from ours.
         max_body_bytes: Longest body accepted.
-        max_connections: Most connections at once; a further one takes the place of the one that has been sending its
-            request for longest, and is closed at once if all are waiting for us. A learner needs more than a peer.
-        read_timeout_seconds: Time for a request's head, again for its body, and for the sender to read a long answer.
+        max_connections: Most connections at once, those by TLS counted from before their handshake; a further one
+            takes the place of the one that has been sending its request for longest, or else reading its answer. A
+            learner needs more than a peer.
+        read_timeout_seconds: Time for a request's head, the handshake of TLS included, again for its body, and for the
+            sender to read a long answer.
         nonce_capacity: Most nonces remembered (``NonceCache``).
         sender_rate: Requests of one sender.
         total_rate: Requests of all, those that don't verify included. A learner needs more than a peer.
@@ -121,7 +124,7 @@ class HttpServer:
         self._monotonic = monotonic
         self._senders, self._everybody = Limiter(sender_rate), Limiter(total_rate, capacity=1)
         self._buffered = 0
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}  # the oldest first
         self._arriving: dict[Connection, None] = {}  # those whose request is not yet whole, the oldest first
         self._listener: asyncio.Server | None = None
         self._empty = asyncio.Event()  # set when the last connection ends
@@ -135,12 +138,10 @@ class HttpServer:
         assert self._listener is None
         try:
             self._listener = await asyncio.get_running_loop().create_server(
-                lambda: Connection(self),
+                (lambda: Connection(self)) if tls is None else (lambda: Secured(Connection(self), tls)),
                 host,
                 port,
                 backlog=BACKLOG,
-                ssl=tls,
-                ssl_handshake_timeout=None if tls is None else self.read_timeout,
             )
         except OSError as error:
             raise ConfigurationError(f"{host}:{port} can't be listened on: {error}", field="address") from error
@@ -169,23 +170,22 @@ class HttpServer:
         """Whether there is room for it."""
         if self._listener is None or (len(self._connections) >= self._max_connections and not self._make_room()):
             return False
-        self._connections.add(connection)
+        self._connections[connection] = None
         self._arriving[connection] = None
         self._empty.clear()
         return True
 
     def _make_room(self) -> bool:
-        """Hangs up on whoever has been sending its request for longest. Who means it needs no time to: so the slow can
-        hold any number of connections, and keep nobody out."""
-        for connection in self._arriving:
-            self.gone(connection)
-            connection.hang_up()
-            return True
-        return False
+        """Hangs up on whoever has been sending its request for longest, or else taking its answer. Who means it needs
+        no time to: so the slow can hold any number of connections, and keep nobody out."""
+        slowest = next(iter(self._arriving or self._connections))
+        self.gone(slowest)
+        slowest.hang_up()
+        return True
 
     def gone(self, connection: Connection) -> None:
         """It has ended."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._arriving.pop(connection, None)
         if not self._connections:
             self._empty.set()
