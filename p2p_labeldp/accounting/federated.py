@@ -95,8 +95,8 @@ class Rounds:
         return min(_accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), accountant).values())
 
     def epsilons(self, *, sigma: float, delta: float) -> dict[str, float]:
-        """Upper bounds by the name of who found them: ``rdp``, and ``pld`` unless there is hardly any noise; ``exact``
-        alone where everybody takes part in every round."""
+        """Upper bounds by the name of who found them: ``rdp``, and ``pld`` unless there is hardly any noise, or too
+        many rounds for it to see ``delta``; ``exact`` alone where everybody takes part in every round."""
         z = self.noise_multiplier(sigma)
         return _accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), "tighter")
 
@@ -143,6 +143,8 @@ def _accountants(rate: float, rounds: int, z: float, delta: float, wanted: Accou
         of["rdp"] = sampled.rdp_epsilon(delta)
     if wanted != "rdp" and z >= LEAST_PLD_NOISE:
         of["pld"] = sampled.pld_epsilon(delta, relation="add_or_remove")
+        if wanted == "tighter" and of["pld"] == math.inf:
+            del of["pld"]  # so many rounds that it sees nothing at this delta
     return of
 
 
