@@ -34,6 +34,7 @@ from p2p_labeldp.accounting.ranges import check_count, check_delta, check_target
 from p2p_labeldp.accounting.reconstruction import ReconstructionBound
 from p2p_labeldp.accounting.subsampled import LEAST_DELTA, SubsampledGaussian, least_noise
 from p2p_labeldp.errors import BudgetExhausted, ConfigurationError
+from p2p_labeldp.mechanisms.grid import stretch
 from p2p_labeldp.mechanisms.separated import Separated
 
 Accountant = Literal["tighter", "rdp", "pld"]
@@ -292,8 +293,8 @@ def shrunk_share(mechanism: Separated, projection: float, radius: float | None =
 
 
 def safe_projection(mechanism: Separated) -> float:
-    """The least rho that shrinks no report: the largest possible output, rounded up."""
-    return mechanism.output_norm * (1.0 + 1e-9)
+    """The least rho that shrinks no report: the largest possible output, rounded up, and to its grid."""
+    return mechanism.output_norm * (1.0 + 1e-9 + stretch(mechanism.dimension))
 
 
 def _check_positive(value: float, field: str) -> float:
