@@ -34,6 +34,7 @@ from p2p_labeldp.accounting.ranges import check_count, check_delta, check_target
 from p2p_labeldp.accounting.reconstruction import ReconstructionBound
 from p2p_labeldp.accounting.subsampled import LEAST_DELTA, SubsampledGaussian, least_noise
 from p2p_labeldp.errors import BudgetExhausted, ConfigurationError
+from p2p_labeldp.mechanisms.grid import stretch
 from p2p_labeldp.mechanisms.separated import Separated
 
 Accountant = Literal["tighter", "rdp", "pld"]
@@ -95,8 +96,8 @@ class Rounds:
         return min(_accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), accountant).values())
 
     def epsilons(self, *, sigma: float, delta: float) -> dict[str, float]:
-        """Upper bounds by the name of who found them: ``rdp``, and ``pld`` unless there is hardly any noise; ``exact``
-        alone where everybody takes part in every round."""
+        """Upper bounds by the name of who found them: ``rdp``, and ``pld`` unless there is hardly any noise, or too
+        many rounds for it to see ``delta``; ``exact`` alone where everybody takes part in every round."""
         z = self.noise_multiplier(sigma)
         return _accountants(self.sampling_rate, self.rounds, z, _check_delta(delta), "tighter")
 
@@ -143,6 +144,8 @@ def _accountants(rate: float, rounds: int, z: float, delta: float, wanted: Accou
         of["rdp"] = sampled.rdp_epsilon(delta)
     if wanted != "rdp" and z >= LEAST_PLD_NOISE:
         of["pld"] = sampled.pld_epsilon(delta, relation="add_or_remove")
+        if wanted == "tighter" and of["pld"] == math.inf:
+            del of["pld"]  # so many rounds that it sees nothing at this delta
     return of
 
 
@@ -290,8 +293,8 @@ def shrunk_share(mechanism: Separated, projection: float, radius: float | None =
 
 
 def safe_projection(mechanism: Separated) -> float:
-    """The least rho that shrinks no report: the largest possible output, rounded up."""
-    return mechanism.output_norm * (1.0 + 1e-9)
+    """The least rho that shrinks no report: the largest possible output, rounded up, and to its grid."""
+    return mechanism.output_norm * (1.0 + 1e-9 + stretch(mechanism.dimension))
 
 
 def _check_positive(value: float, field: str) -> float:

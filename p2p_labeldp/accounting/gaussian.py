@@ -2,8 +2,9 @@
 
 delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)      (Balle, Wang, ICML 2018, theorem 8)
 
-In logarithms, so that neither large eps nor small delta is lost to cancellation; epsilon by bisection, the end kept at
-which delta was evaluated and is not exceeded.
+With s = mu/2 - eps/mu and t = mu/2 + eps/mu, t^2 - s^2 = 2 eps: the second term is the first times
+erfcx(t/sqrt 2) / erfcx(-s/sqrt 2), erfcx(x) = e^(x^2) erfc(x), and no exponent of the size of eps is ever formed.
+Epsilon by bisection, the end kept at which delta was evaluated and is not exceeded.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ TOLERANCE = 1e-10
 def delta(mu: float | Reals, epsilon: float) -> Reals:
     """delta at ``epsilon``, elementwise over ``mu`` > 0."""
     means, eps = np.asarray(mu, dtype=np.float64), check_epsilon(epsilon)
-    near = special.log_ndtr(means / 2 - eps / means)
-    far = special.log_ndtr(-means / 2 - eps / means)
-    # far + eps <= near but for rounding
-    return np.asarray(np.exp(near) * -np.expm1(np.minimum(0.0, eps + far - near)))
+    s, t = means / 2 - eps / means, means / 2 + eps / means
+    ratio = special.erfcx(t / math.sqrt(2)) / special.erfcx(-s / math.sqrt(2))
+    return np.asarray(special.ndtr(s) * np.maximum(0.0, 1.0 - ratio))  # below 1 but for rounding
 
 
 def epsilon(mu: float, delta_: float) -> float:
@@ -54,6 +54,8 @@ def least_epsilon(profile: Callable[[float], float], delta_: float) -> float:
     low, high = 0.0, 1.0
     while profile(high) > delta_:
         low, high = high, 2 * high
+        if high == math.inf:
+            return high
     while high - low > TOLERANCE * high:
         middle = (low + high) / 2
         low, high = (low, middle) if profile(middle) <= delta_ else (middle, high)

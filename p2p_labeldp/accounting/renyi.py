@@ -30,6 +30,8 @@ LEAST_INTEGRATED = 0.05
 _QUADRATURE = 1e-12
 _ROUNDING = 1e-14
 """More than what gammaln's rounding, divided by the order, puts into a divergence."""
+_LAST_DIGITS = 1e-15
+"""More than what rounding takes from a moment that is so large that neither of the above shows in it."""
 
 
 @lru_cache(maxsize=4096)
@@ -43,7 +45,7 @@ def log_moment(order: int, noise_multiplier: float, sampling_probability: float)
     terms = special.gammaln(order + 1.0) - special.gammaln(k + 1.0) - special.gammaln(order - k + 1.0)
     terms += k * math.log(sampling_probability) + (order - k) * math.log1p(-sampling_probability)
     terms += (k * k - k) / (2.0 * noise_multiplier**2)
-    return max(0.0, float(special.logsumexp(terms))) + _ROUNDING * (order - 1)
+    return max(0.0, float(special.logsumexp(terms))) * (1.0 + _LAST_DIGITS) + _ROUNDING * (order - 1)
 
 
 def _log_moment_between(order: float, noise_multiplier: float, sampling_probability: float) -> float:
@@ -55,7 +57,8 @@ def _log_moment_between(order: float, noise_multiplier: float, sampling_probabil
     x = np.arange(-12.0 * z, order + 12.0 * z, step)
     ratio = np.logaddexp(math.log1p(-q), math.log(q) + (2.0 * x - 1.0) / (2.0 * z * z))
     terms = order * ratio - 0.5 * (x / z) ** 2
-    return max(0.0, float(special.logsumexp(terms)) + math.log(step / (z * math.sqrt(2.0 * math.pi)))) + _QUADRATURE
+    found = float(special.logsumexp(terms)) + math.log(step / (z * math.sqrt(2.0 * math.pi)))
+    return max(0.0, found) * (1.0 + _LAST_DIGITS) + _QUADRATURE
 
 
 def divergence(order: float, *, noise_multiplier: float, sampling_probability: float) -> float:

@@ -127,8 +127,12 @@ def trainers_epsilon(chosen: DPSGD, delta: float) -> float:
 
 
 def measured(chosen: DPSGD, split: Split, rng: np.random.Generator) -> float:
-    """Accuracy of its model on the held-out rows; features, which are public, are standardised."""
-    mean, deviation = split.train_features.mean(axis=0), split.train_features.std(axis=0)
+    """Accuracy of its model on the held-out rows.
+
+    Features are standardised by the held-out rows, in which neighbours do not differ. By those that are trained on, one
+    row would move all others, and no clip would bound what it does to the sum.
+    """
+    mean, deviation = split.test_features.mean(axis=0), split.test_features.std(axis=0)
     deviation = np.where(deviation > 0, deviation, 1.0)
     weights = chosen.fit(
         (split.train_features - mean) / deviation, split.train_labels, num_classes=len(split.label_space), rng=rng

@@ -35,7 +35,8 @@ def play(study: UpdateStudy) -> Trained:
     model, mechanism, average = model_of(manifest), manifest.mechanism, manifest.average
     parameters = model.initial(PUBLIC_SEED)
     counts = np.zeros(len(study), dtype=np.int64)
-    most = PeerLedger(epsilon=mechanism.epsilon, budget=study.budget).affordable or MANY
+    affordable = PeerLedger(epsilon=mechanism.epsilon, budget=study.budget).affordable
+    most = MANY if affordable is None else affordable  # a budget below one report's level affords 0
     cohorts = []
 
     def report(ordinal: int, number: int) -> Vector:

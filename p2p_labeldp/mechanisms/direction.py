@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms.cap import check_dimension
+from p2p_labeldp.mechanisms.grid import on_grid
 from p2p_labeldp.mechanisms.norms import Measured, Update, euclidean, euclidean_rows
 from p2p_labeldp.mechanisms.odds import log_sigmoid
 from p2p_labeldp.mechanisms.sphere import place, place_rows
@@ -135,7 +136,7 @@ class Direction(ABC):
 
     @property
     def output_norm(self) -> float:
-        """1/m, the norm of every output (infinite where no bound holds)."""
+        """1/m, the norm of every output (infinite where no bound holds), but for the ``grid``."""
         return math.exp(-self.log_m)
 
     @property
@@ -162,7 +163,7 @@ class Direction(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EuclideanDirection(Direction):
-    """Z = (T u + S W) / m, W uniform among the unit vectors orthogonal to u.
+    """Z = (T u + S W) / m, W uniform among the unit vectors orthogonal to u; rounded to a public ``grid``.
 
     The vector is normalised here, in double precision, so privacy never rests on the caller's arithmetic. A vector of
     zeros has no direction and gets the draw of a uniform one: a mixture of the same laws, hence as private.
@@ -196,10 +197,12 @@ class EuclideanDirection(Direction):
         """Independent draws for the rows of ``updates``, shape (n, d): the law of ``privatise``, another stream."""
         units, _ = self.unit_rows(updates)
         along, across = self.parts(len(units), rng)
-        return place_rows(units, along, across, math.exp(-self.log_m), rng)
+        scale = math.exp(-self.log_m)
+        return on_grid(place_rows(units, along, across, scale, rng), scale)
 
     def release(self, measured: Measured, scale: float, rng: np.random.Generator) -> Vector:
         """``scale`` times Z for a measured update."""
         along, across = self.parts(1, rng)
         s = None if across is None else float(across[0])
-        return place(measured, float(along[0]), s, scale * math.exp(-self.log_m), rng)
+        scale *= math.exp(-self.log_m)
+        return on_grid(place(measured, float(along[0]), s, scale, rng), scale)

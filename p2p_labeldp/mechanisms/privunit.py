@@ -10,7 +10,7 @@ so that E[Z | u] = u. Its exact level of local privacy and the density of V are 
 Randomness. Whoever knows the generator's state knows u. A seeded PCG64 or Philox is a study's coin: both can be
 inverted or guessed, and one release shows more of the stream than it takes. A deployment needs a ``Generator`` over a
 cryptographic stream keyed by the operating system. The guarantee is about the law above over the reals; the last bits
-of doubles are not part of it.
+of doubles, which would tell more, are rounded away before anything is released (``grid``).
 
 Source: Bhowmick, Duchi, Freudiger, Kapoor, Rogers, arXiv 1812.00984 (PrivUnit2). Sampling of the cap, the
 exact level's optimum and the moments are derived in this project.
@@ -29,6 +29,7 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.mechanisms import privunit_calibration
 from p2p_labeldp.mechanisms.cap import Cap, cap, log_gap_of
 from p2p_labeldp.mechanisms.direction import Direction, EuclideanDirection
+from p2p_labeldp.mechanisms.grid import stretch
 from p2p_labeldp.mechanisms.odds import just_below, log_expm1, log_sigmoid, tosses
 from p2p_labeldp.mechanisms.sphere import draw_cosines
 
@@ -36,7 +37,7 @@ Calibration = Literal["exact", "theorem1"]
 Vector = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-12
-"""More than an inner product of unit vectors loses."""
+"""More than an inner product of unit vectors loses, but for the grid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +152,7 @@ class PrivUnit2(EuclideanDirection):
 
     def in_cap(self, outputs: Vector, points: Vector) -> npt.NDArray[np.bool_]:
         """<V, u> >= gamma; where gamma rounds to 1 an inner product may round below it."""
-        return np.asarray(outputs @ points.T * self.m >= self.gamma - _ROUNDING)
+        return np.asarray(outputs @ points.T * self.m >= self.gamma - _ROUNDING - stretch(self.dimension))
 
     def parts(self, count: int, rng: np.random.Generator) -> tuple[Vector, Vector]:
         """Draws T = <V, u> and sqrt(1 - T^2), each of shape (count,)."""

@@ -102,7 +102,7 @@ class Separated:
 
     @property
     def output_norm(self) -> float:
-        """The largest possible norm of Z, in the direction's norm."""
+        """The largest possible norm of Z, in the direction's norm; the ``grid`` may add 2^-30 sqrt(d) of it."""
         return self.direction.output_norm * self.magnitude.output_norm
 
     def second_moment(self, radius: float) -> float:

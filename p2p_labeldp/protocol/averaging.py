@@ -16,10 +16,14 @@ it is signed as the opening of the next round and persisted before anybody sees 
 that died in a round has released nothing of it. It opens the same round again, the very same bytes, and peers whose box
 it lost send it again; what it then draws is the first that anybody sees of the round's noise. A learner that died later
 goes on from the checkpoint, so no round has two draws of noise.
+
+Participations are for the local ledger, which is about what the learner could open: an update counts when its box
+arrives, in the average or too late for it, and whether or not its round comes to an end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -102,6 +106,8 @@ class Averager(Machine):
         self._round_id = b""
         self._answers: dict[bytes, tuple[int, Vector | None]] = {}
         self._boxes: dict[bytes, bytes] = {}  # sender -> digest of its box
+        self._rounds: set[bytes] = set()  # ids of this life's rounds
+        self._counted: set[tuple[bytes, bytes]] = set()  # round and sender of each update that arrived
         self._known: set[bytes] = set()
         self._expected: set[bytes] | None = None  # None: as many as there are in the population
         self._misses: dict[bytes, int] = {}  # rounds in a row that waited for a peer in vain
@@ -184,6 +190,7 @@ class Averager(Machine):
     def _enter(self, opening: bytes, now: float) -> None:
         self.opening = opening
         self._round_id = hashlib.sha256(opening).digest()
+        self._rounds.add(self._round_id)
         self._answers, self._boxes = {}, {}
         self.set_alarm("deadline", now + self.opened.manifest.round_seconds)
 
@@ -221,30 +228,49 @@ class Averager(Machine):
         if not self._admitted(sender):
             return Refusal("population_complete")
         if message.round_id != self._round_id or self.state is not State.OPEN:
+            self._count_late(message, sender)
             return Refusal("round_over")
         if sender in self._boxes:
             if self._boxes[sender] == digest:
                 return Done()
             self._reject(f"{sender.hex()[:SHORT_ID]} answered round {self.number} twice", now)
             return Refusal("answered_before")
-        assert self._run_keys is not None
         try:
-            answer = open_contribution(
-                message.sealed,
-                peer_id=sender,
-                dimension=self.opened.manifest.dimension,
-                round_id=self._round_id,
-                keys=self._run_keys,
-            )
+            answer = self._content(message, sender)
         except ProtocolError as exc:
             self._reject(f"{sender.hex()[:SHORT_ID]}: {getattr(exc, 'detail', '') or exc}", now)
             return Refusal("bad_box")
         self._boxes[sender] = digest
         self._answers[sender] = answer
+        self._count(answer, message.round_id, sender)
         self._misses.pop(sender, None)
         if self._everybody_answered():
             self._average_round(now)
         return Done()
+
+    def _content(self, message: Contribute, sender: bytes) -> tuple[int, Vector | None]:
+        assert self._run_keys is not None
+        return open_contribution(
+            message.sealed,
+            peer_id=sender,
+            dimension=self.opened.manifest.dimension,
+            round_id=message.round_id,
+            keys=self._run_keys,
+        )
+
+    def _count(self, answer: tuple[int, Vector | None], round_id: bytes, sender: bytes) -> None:
+        ordinal, update = answer
+        if update is not None and (round_id, sender) not in self._counted:
+            self._counted.add((round_id, sender))
+            name = str(ordinal) if self.opened.manifest.study else sender.hex()
+            self.participations[name] = self.participations.get(name, 0) + 1
+
+    def _count_late(self, message: Contribute, sender: bytes) -> None:
+        """An update that is in no average has still left its peer."""
+        if self._run_keys is None or message.round_id not in self._rounds:
+            return
+        with contextlib.suppress(ProtocolError):
+            self._count(self._content(message, sender), message.round_id, sender)
 
     def _everybody_answered(self) -> bool:
         if self._expected is None:
@@ -265,8 +291,6 @@ class Averager(Machine):
         reports = hashlib.sha256()
         for _, sender, update in inside:
             reports.update(sender + update.tobytes())
-            name = self._name_of(sender)
-            self.participations[name] = self.participations.get(name, 0) + 1
         noise = self._randomness.noise_generator(round_id=self._round_id, number=self.number, reports=reports.digest())
         average = self._average.release((update for _, _, update in inside), noise)
         self.parameters = self.opened.manifest.step(self.parameters, average)
@@ -281,9 +305,6 @@ class Averager(Machine):
             self._serve(now)
         else:
             self._go("round over")
-
-    def _name_of(self, sender: bytes) -> str:
-        return str(self._answers[sender][0]) if self.opened.manifest.study else sender.hex()
 
     def _reject(self, about: str, now: float) -> None:
         self.observe(Rejected(peer=self.name, at=now, about=about))

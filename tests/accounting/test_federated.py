@@ -89,6 +89,12 @@ def test_what_an_accountant_can_not_do_it_does_not_claim_to_have_done():
     assert set(rounds(sampling_rate=1.0).epsilons(sigma=1.0, delta=DELTA)) == {"exact"}
 
 
+def test_an_accountant_that_can_not_see_delta_after_so_many_rounds_is_not_asked():
+    many = rounds(sampling_rate=0.99, rounds=100_000)
+    assert set(many.epsilons(sigma=many.sigma(1000.0), delta=1e-12)) == {"rdp"}
+    assert many.epsilon(sigma=many.sigma(1000.0), delta=1e-12, accountant="pld") == math.inf
+
+
 def test_a_reduced_sigma_stands_beside_the_honest_one_and_its_larger_epsilon():
     both = side_by_side(SMALL, epsilon=2.0, delta=DELTA, sigma=0.02)
     assert both.reduced

@@ -35,6 +35,21 @@ def test_epsilon_inverts_delta_from_above(mu, delta):
         assert reference(mu, epsilon * (1 - 1e-8) - 1e-12) > delta * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("mu", [1e6, 1e8, 1e10, 1e12, 1e150])
+@pytest.mark.parametrize("delta", [0.4, 1e-9])
+def test_hardly_any_noise_is_not_called_more_private_than_it_is(mu, delta):
+    """There the first term alone is all there is: s = mu/2 - eps/mu is the quantile of delta."""
+    with mp.workdps(400):
+        s = mp.findroot(lambda x: mp.log(mp.ncdf(x)) - mp.log(mpf(delta)), -0.25 if delta > 0.1 else -6.0)
+        least = mpf(mu) * (mpf(mu) / 2 - s)
+        found = mpf(gaussian.epsilon(mu, delta))
+    assert least * (1 - mpf("1e-14")) <= found <= least * (1 + mpf("2e-10"))
+
+
+def test_noise_beyond_the_doubles_promises_nothing():
+    assert gaussian.epsilon(1e160, 1e-9) == math.inf
+
+
 def test_the_ends_are_zero_and_infinity():
     assert gaussian.epsilon(1.0, 0.0) == math.inf
     assert gaussian.epsilon(0.1, 0.5) == 0.0

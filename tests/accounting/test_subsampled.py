@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from p2p_labeldp.accounting import gaussian
+from p2p_labeldp.accounting import gaussian, subsampled
 from p2p_labeldp.accounting.subsampled import SubsampledGaussian, noise_for
 from p2p_labeldp.errors import ConfigurationError
 
@@ -59,3 +59,15 @@ def test_deltas_beyond_the_accountants_reach_are_refused(delta):
             question(delta)
     with pytest.raises(ConfigurationError, match=r"^epsilon: "):
         noise_for(epsilon=0.0, delta=1e-5, sampling_probability=0.1, steps=1)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-9])
+def test_many_steps_are_not_called_more_private_than_the_exact_mechanism_is(monkeypatch, delta):
+    steps = SubsampledGaussian(noise_multiplier=1000.0, sampling_probability=1.0, steps=100_000)
+    exact = gaussian.epsilon(math.sqrt(100_000) / 1000.0, delta)
+    found = steps.pld_epsilon(delta, relation="add_or_remove")
+    assert exact <= found
+    assert math.isinf(found) == (delta == 1e-12)
+    if delta == 1e-12:
+        monkeypatch.setattr(subsampled, "CONVOLUTION_ERROR", 0.0)
+        assert steps.pld_epsilon(delta, relation="add_or_remove") < 0.99 * exact

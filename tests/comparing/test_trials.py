@@ -1,5 +1,6 @@
 """What a comparison states holds, whatever the labels; the accuracies alone read them."""
 
+import dataclasses
 import math
 
 import msgspec
@@ -113,6 +114,27 @@ def test_dp_sgd_spends_what_its_steps_compose_to():
     assert spent <= 1.0
     assert composed.pld_epsilon(1e-3) == pytest.approx(spent, rel=2e-3)
     assert methods.trainers_epsilon(methods.trainer(epsilon=1e-5, delta=1e-3), 1e-3) <= 1e-5
+
+
+def test_dp_sgd_lets_a_row_move_its_own_gradient_alone(monkeypatch):
+    """What its guarantee counts on: tables that differ in one row differ in one row when they are trained on."""
+    seen = []
+
+    def kept(self, features, labels, *, num_classes, rng):
+        seen.append(features)
+        return np.zeros((num_classes, features.shape[1] + 1))
+
+    monkeypatch.setattr(methods.DPSGD, "fit", kept)
+    split = experiment.split_of(IRIS, seed=3, data_directory=None)
+    neighbour = split.train_features.copy()
+    neighbour[7] *= 1000.0
+    for features in (split.train_features, neighbour):
+        methods.measured(
+            methods.trainer(epsilon=1.0, delta=1e-3),
+            dataclasses.replace(split, train_features=features),
+            np.random.default_rng(0),
+        )
+    assert np.flatnonzero((seen[0] != seen[1]).any(axis=1)).tolist() == [7]
 
 
 def test_two_stages_say_what_their_mechanism_is_built_for():

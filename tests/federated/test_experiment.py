@@ -58,6 +58,13 @@ def test_the_three_ledgers_are_those_of_the_rounds_that_were_played():
     assert result.reconstruction.prior < result.reconstruction.success < 1e-5  # e^(12 - 24.3)
 
 
+@pytest.mark.parametrize("engine", ["population", "virtual"])
+def test_a_budget_below_one_report_lets_nobody_report(engine):
+    result = done("updates.budget=5.9", engine=engine)
+    assert (result.cohorts, result.local.epsilon) == ([0] * 6, 0.0)
+    assert sum(done("updates.budget=6", engine=engine).cohorts) > 0
+
+
 def test_less_noise_than_the_target_takes_is_stated_as_what_it_guarantees():
     one = prepared("updates.sigma=0.5")
     assert ["sigma 0.5 is below" in warning for warning in one.warnings] == [True]

@@ -7,9 +7,11 @@ import pytest
 from scipy.stats import beta
 
 from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.mechanisms.grid import stretch
 from p2p_labeldp.mechanisms.privunit import PrivUnit2
 
 # dimension, epsilon, gamma, output norm, log P, p
+ON_GRID = stretch(40)
 VECTORS = [
     (2, 1.0, 0.3082871299048065, 3.2437293126987883, -0.9156802969410403, 0.6446381282519038),
     (3, 1.0, 0.24491866240370913, 4.082988165073597, -0.9740769841801067, 0.6224593312018546),
@@ -113,10 +115,10 @@ def test_one_draw_has_the_law_of_many(dimension):
     mechanism, u, n = PrivUnit2.calibrated(dimension=dimension, epsilon=3.0), unit(dimension), 6000
     rng = np.random.default_rng(9)
     z = np.array([mechanism.privatise(u, rng) for _ in range(n)])
-    assert np.linalg.norm(z, axis=1) == pytest.approx(mechanism.output_norm, rel=1e-12)
+    assert np.linalg.norm(z, axis=1) == pytest.approx(mechanism.output_norm, rel=ON_GRID)
     errors = z @ u - 1.0
     assert abs(errors.mean()) / errors.std() * math.sqrt(n) < 4.9
-    hits = int((z @ u * mechanism.m >= mechanism.gamma).sum())
+    hits = int(mechanism.in_cap(z, u[None]).sum())
     p = mechanism.cap_probability
     assert abs(hits - n * p) < 4.9 * math.sqrt(n * p * (1 - p))
 
@@ -200,10 +202,10 @@ def test_the_scale_of_an_update_does_not_matter_and_zero_has_a_uniform_direction
         assert z == pytest.approx(reference, rel=1e-2 if scale == 1e-320 else 1e-9)
     n = 20_000
     z = mechanism.privatise_many(np.zeros((n, 4)), np.random.default_rng(2))
-    assert np.linalg.norm(z, axis=1) == pytest.approx(mechanism.output_norm, rel=1e-12)
+    assert np.linalg.norm(z, axis=1) == pytest.approx(mechanism.output_norm, rel=ON_GRID)
     assert np.abs(z.mean(axis=0) / z.std(axis=0)).max() * math.sqrt(n) < 5.2
     assert np.linalg.norm(mechanism.privatise(np.zeros(4), np.random.default_rng(2))) == pytest.approx(
-        mechanism.output_norm, rel=1e-12
+        mechanism.output_norm, rel=ON_GRID
     )
 
 
@@ -214,7 +216,7 @@ def test_float32_and_integers_give_the_draw_of_their_double_values():
     wide = mechanism.privatise(update.astype(np.float64), np.random.default_rng(4))
     assert narrow.dtype == np.float64
     assert narrow == pytest.approx(wide, rel=1e-9, abs=1e-12)
-    assert np.linalg.norm(narrow) == pytest.approx(mechanism.output_norm, rel=1e-12)
+    assert np.linalg.norm(narrow) == pytest.approx(mechanism.output_norm, rel=stretch(70_000))
     small = PrivUnit2.calibrated(dimension=3, epsilon=1.0)
     integers = small.privatise(np.array([1, -2, 2]), np.random.default_rng(5))
     assert integers == pytest.approx(small.privatise(np.array([1.0, -2.0, 2.0]), np.random.default_rng(5)), rel=1e-15)
@@ -234,9 +236,9 @@ def test_the_largest_dimensions_and_levels_are_drawn():
         mechanism = PrivUnit2.calibrated(dimension=dimension, epsilon=epsilon)
         u = np.ones(dimension, dtype=np.float32)
         z = mechanism.privatise(u, np.random.default_rng(7))
-        assert np.linalg.norm(z) == pytest.approx(mechanism.output_norm, rel=1e-12)
+        assert np.linalg.norm(z) == pytest.approx(mechanism.output_norm, rel=stretch(dimension))
         if epsilon > 100:  # with this seed the cap was drawn
-            assert z.sum() / math.sqrt(dimension) * mechanism.m >= mechanism.gamma * (1 - 1e-12)
+            assert z.sum() / math.sqrt(dimension) * mechanism.m >= mechanism.gamma * (1 - 1e-12) - stretch(dimension)
 
 
 def test_the_same_seed_gives_the_same_draw_and_another_seed_another():

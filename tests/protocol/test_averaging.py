@@ -147,6 +147,30 @@ def test_boxes_of_others_or_of_other_rounds_are_refused():
     assert learner.receive(box, keys(0).peer_id, 1.0) == Done()
 
 
+def test_an_update_that_is_in_no_average_counts_in_its_peers_ledger_all_the_same():
+    learner = started()
+    late = [contribution(np.ones(3), 0, learner._round_id), contribution(None, 1, learner._round_id)]
+    learner.wake(10.0)
+    for _ in range(2):  # once, however often it comes
+        assert learner.receive(late[0], keys(0).peer_id, 11.0) == Refusal("round_over")
+    assert learner.receive(late[1], keys(1).peer_id, 11.0) == Refusal("round_over")
+    made_up = contribution(np.ones(3), 0, bytes(32))
+    assert learner.receive(made_up, keys(0).peer_id, 11.0) == Refusal("round_over")
+    assert (learner.cohorts, learner.participations) == ((0,), {"0": 1})
+    give(learner, {2: np.ones(3), 3: None}, now=12.0)
+    learner.close(13.0)  # in the midst of a round
+    assert (learner.cohorts, learner.participations) == ((0,), {"0": 1, "2": 1})
+
+
+def test_a_late_update_is_in_the_next_checkpoint():
+    learner = started()
+    late = contribution(np.ones(3), 0, learner._round_id)
+    learner.wake(10.0)
+    learner.receive(late, keys(0).peer_id, 11.0)
+    learner.wake(20.0)
+    assert facts_of(learner.effects(), Checkpoint)[-1].participations == {"0": 1}
+
+
 def test_no_more_peers_are_admitted_than_the_divisor_is_made_for():
     learner = started()
     for i in range(4):

@@ -212,7 +212,8 @@ def specs_of(study: UpdateStudy, *, learner: Where, ordinals: Iterable[int] | No
 class TrainedModel(msgspec.Struct, frozen=True, kw_only=True):
     """What the learner has when the run is over.
 
-    ``cohorts`` has the number of updates in each round, ``participations`` that of each peer by its name.
+    ``cohorts`` has the number of updates in each round, ``participations`` that of each peer by its name, with those
+    that came too late for an average.
     """
 
     parameters: tuple[float, ...]
