@@ -19,7 +19,7 @@ from p2p_labeldp.labels import MAX_CLASSES
 from p2p_labeldp.network.study import CollectedRoster
 from p2p_labeldp.results import ClusterResult, ViewResult
 from p2p_labeldp.statement.checks import Check, failed, passed
-from p2p_labeldp.statement.content import StatedCluster, Statement
+from p2p_labeldp.statement.content import Engine, StatedCluster, Statement
 
 TOLERANCE = 1e-9
 MAX_CLUSTER_SIZE = 10**7
@@ -66,6 +66,11 @@ def _version(statement: Statement) -> str:
 def _check_ranges(statement: Statement) -> None:
     if not 2 <= statement.num_classes <= MAX_CLASSES:
         raise ConfigurationError(f"{statement.num_classes} given; 2 to {MAX_CLASSES} are possible", field="num_classes")
+    if statement.engine is not Engine.POPULATION:
+        if statement.mechanism.kind != central.RESAMPLING:
+            raise ConfigurationError(f"{statement.mechanism.kind} is not played by peers", field="mechanism.kind")
+        if statement.exchange == PERMUTE:
+            raise ConfigurationError(f"{PERMUTE} is not played by peers", field="exchange")
     ids = [cluster.id for cluster in statement.clusters]
     if ids != sorted(set(ids)):
         raise ConfigurationError("each is stated once, by id", field="clusters")

@@ -17,9 +17,9 @@ from p2p_labeldp import central, results
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Outcome
 from p2p_labeldp.results import Result
-from p2p_labeldp.statement import happened
+from p2p_labeldp.statement import happened, reading
 from p2p_labeldp.statement.checks import Check, failed, passed, unchecked
-from p2p_labeldp.statement.content import Engine, Statement
+from p2p_labeldp.statement.content import MAX_BYTES, Engine, Statement
 from p2p_labeldp.statement.happened import Happened
 
 
@@ -47,12 +47,12 @@ def read(directory: Path) -> Kept:
         ConfigurationError: It holds no whole run.
     """
     try:
-        config = (directory / "config.json").read_bytes()
-        result = results.from_json((directory / "result.json").read_bytes())
-        with (directory / "facts.jsonl").open("rb") as lines:
-            facts = happened.read(lines)
-        with (directory / "noisy.csv").open(newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
+        config = reading.content_of(directory / "config.json", longest=MAX_BYTES)
+        result = results.from_json(reading.content_of(directory / "result.json", longest=MAX_BYTES))
+        with reading.opened(directory / "facts.jsonl") as file:
+            facts = happened.read(reading.lines_of(file))
+        with reading.opened(directory / "noisy.csv") as file:
+            rows = csv.reader(line.decode("utf-8") for line in reading.lines_of(file))
             next(rows)
             reports = [(int(row[-2]), int(row[-1])) for row in rows]
     except (OSError, ValueError, csv.Error, IndexError, StopIteration) as exc:
@@ -90,7 +90,7 @@ def _configuration(statement: Statement, kept: bytes) -> Check:
         }
         differing = [section for section, values in stated.items() if config[section] != values]
         differing += ["exchange"] * (config["exchange"]["kind"] != statement.exchange)
-    except (ValueError, TypeError, KeyError) as exc:
+    except (ValueError, TypeError, KeyError, RecursionError) as exc:
         return failed(name, f"is no configuration: {exc}")
     if differing:
         return failed(name, f"{', '.join(differing)} not as stated")

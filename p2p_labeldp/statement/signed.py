@@ -24,11 +24,14 @@ from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES
 from p2p_labeldp.protocol.roster import OpenedRoster
+from p2p_labeldp.statement import reading
 from p2p_labeldp.statement.checks import Check, cause, failed, passed, unchecked
 from p2p_labeldp.statement.content import Engine, StatedCluster, Statement
 from p2p_labeldp.statement.happened import Happened
 
 NAME = "evidence.json"
+MAX_BYTES = 1 << 30
+"""The receipts of a million peers."""
 READER = Keys(bytes(32))
 """Verifying takes no secret."""
 
@@ -61,7 +64,7 @@ def read(directory: Path) -> Evidence | None:
         ConfigurationError: It can't be read.
     """
     try:
-        data = (directory / NAME).read_bytes()
+        data = reading.content_of(directory / NAME, longest=MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as exc:
@@ -184,8 +187,14 @@ def _check_receipts(
     return f"{len(digests)}, one for each accepted report, signed by the learner, of this round and these rosters"
 
 
-def check_own(statement: Statement, own: KeptReceipt) -> Check:
-    """A peer's receipt, and the flip that its own ledger noted, against the statement."""
+def check_own(statement: Statement, own: KeptReceipt, *, alone: bool) -> Check:
+    """A peer's receipt, and the flip that its own ledger noted, against the statement.
+
+    Args:
+        statement: The statement.
+        own: The receipt.
+        alone: There are no rosters, which show how large a cluster was; the ledger does not note it.
+    """
     name = "own receipt"
     try:
         cluster = _own_cluster(statement, own)
@@ -193,11 +202,12 @@ def check_own(statement: Statement, own: KeptReceipt) -> Check:
         return failed(name, str(exc))
     except ProtocolError as exc:
         return failed(name, cause(exc))
-    local, alone = f"{cluster.local_epsilon:.6g}", f"{cluster.epsilon:.6g} at {cluster.delta:.3g}"
+    proviso = ", if the cluster was as large as stated," if alone else ""
+    local, learner = f"{cluster.local_epsilon:.6g}", f"{cluster.epsilon:.6g} at {cluster.delta:.3g}"
     where = f"in cluster {cluster.id} of {cluster.size}, flipped with {cluster.flip_probability:g}"
     return passed(
         name,
-        f"counted, {where}: epsilon {alone} against this learner alone, {local} whoever helps it",
+        f"counted, {where}: epsilon {learner} against this learner alone{proviso}, {local} whoever helps it",
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError
 from p2p_labeldp.network.store import KeptReceipt
-from p2p_labeldp.statement import accountant, content, kept_files, signed
+from p2p_labeldp.statement import accountant, content, kept_files, reading, signed
 from p2p_labeldp.statement.checks import Check, Status, cause, failed, passed, unchecked
 from p2p_labeldp.statement.content import Stated, Statement
 from p2p_labeldp.statement.making import UNSIGNED
@@ -50,13 +50,10 @@ def verify(path: str | Path, *, learner: str | None = None, receipt: KeptReceipt
     place = Path(path)
     file = place / content.NAME if place.is_dir() else place
     try:
-        with file.open("rb") as opened:
-            data = opened.read(content.MAX_BYTES + 1)
+        data = reading.content_of(file, longest=content.MAX_BYTES)
     except (OSError, ValueError) as exc:  # a path with a null character is a ValueError
         reason = exc.strerror if isinstance(exc, OSError) else exc
         raise ConfigurationError(f"{str(file)!r} can't be read: {reason}", field="DIR") from exc
-    if len(data) > content.MAX_BYTES:
-        raise ConfigurationError(f"{str(file)!r} is longer than any statement", field="DIR")
     stated = content.from_file(data)
     checks = list(_checks(stated, place if place.is_dir() else None, learner=learner, receipt=receipt))
     return Verdict(statement=stated.statement, checks=checks)
@@ -77,7 +74,7 @@ def _checks(
         yield from kept_files.checks(statement, kept)
         yield from signed.checks(statement, signed.read(directory), kept.facts)
     if receipt is not None:
-        yield signed.check_own(statement, receipt)
+        yield signed.check_own(statement, receipt, alone=directory is None)
     yield _coins(statement)
 
 
