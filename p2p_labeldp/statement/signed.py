@@ -184,8 +184,11 @@ def _check_receipts(
     return f"{len(digests)}, one for each accepted report, signed by the learner, of this round and these rosters"
 
 
-def check_own(statement: Statement, own: KeptReceipt) -> Check:
-    """A peer's receipt, and the flip that its own ledger noted, against the statement."""
+def check_own(statement: Statement, own: KeptReceipt, *, with_rosters: bool) -> Check:
+    """A peer's receipt, and the flip that its own ledger noted, against the statement.
+
+    A receipt names its roster by digest: how many are in it, only the roster itself says.
+    """
     name = "own receipt"
     try:
         cluster = _own_cluster(statement, own)
@@ -195,9 +198,10 @@ def check_own(statement: Statement, own: KeptReceipt) -> Check:
         return failed(name, cause(exc))
     local, alone = f"{cluster.local_epsilon:.6g}", f"{cluster.epsilon:.6g} at {cluster.delta:.3g}"
     where = f"in cluster {cluster.id} of {cluster.size}, flipped with {cluster.flip_probability:g}"
+    unbacked = "" if with_rosters else " if the cluster is as large as stated, which the rosters would show"
     return passed(
         name,
-        f"counted, {where}: epsilon {alone} against this learner alone, {local} whoever helps it",
+        f"counted, {where}: epsilon {local} whoever helps this learner, {alone} against it alone{unbacked}",
     )
 
 

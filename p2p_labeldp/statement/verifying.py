@@ -77,7 +77,7 @@ def _checks(
         yield from kept_files.checks(statement, kept)
         yield from signed.checks(statement, signed.read(directory), kept.facts)
     if receipt is not None:
-        yield signed.check_own(statement, receipt)
+        yield signed.check_own(statement, receipt, with_rosters=directory is not None)
     yield _coins(statement)
 
 
