@@ -3,8 +3,10 @@
 *Central.* Each of N peers takes part in a round with probability q, by its own coin. The learner shrinks each report to
 norm rho at most, adds the reports up, divides by the expected cohort q N, which is public where the cohort's size is
 not, and adds N(0, sigma^2 I). In units of rho that is Gaussian noise of deviation z = sigma q N / rho on a Poisson
-sample, T times (``subsampled``). It protects a peer (one more or one less, with all it has) against whoever sees the
-models and not who took part. Both accountants are upper bounds, so the smaller one holds.
+sample, T times (``subsampled``). It protects a peer (all its reports are there or none; that it is one of the N is
+public, since where all places are taken its place would be another's) against whoever sees the models and not who took
+part. A budget that ends a peer's part only lowers its chance to be in a round, whatever came before. Both accountants
+are upper bounds, so the smaller one holds.
 
 *Local.* Against the learner, who sees each report by name, there is no central guarantee. A report is private by itself
 at level eps1 + eps2 (``mechanisms.separated``), and t of them at t (eps1 + eps2), exactly.

@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_labeldp import datasets, randomness
-from p2p_labeldp.accounting.federated import Rounds, SideBySide, safe_projection, shrunk_share, side_by_side
+from p2p_labeldp.accounting.federated import (
+    PeerLedger,
+    Rounds,
+    SideBySide,
+    safe_projection,
+    shrunk_share,
+    side_by_side,
+)
 from p2p_labeldp.config import Config, Updates, config_hash
 from p2p_labeldp.datasets import Split
 from p2p_labeldp.errors import ConfigurationError
@@ -80,6 +87,9 @@ class Prepared:
                 f"up to {self.shrunk_share:.3g} of the reports are shrunk, and averages are biased; updates.projection"
                 f" {safe_projection(self.mechanism):.6g} shrinks none"
             )
+        budget, level = self.config.updates.budget, self.mechanism.epsilon
+        if PeerLedger(epsilon=level, budget=budget).spent_up:
+            found.append(f"updates.budget {budget:g} is below the {level:g} of one report: nobody reports")
         if self.noise.reduced:
             found.append(
                 f"sigma {self.noise.sigma:.4g} is below the {self.noise.honest_sigma:.4g} that central epsilon"

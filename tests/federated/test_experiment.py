@@ -62,6 +62,7 @@ def test_the_three_ledgers_are_those_of_the_rounds_that_were_played():
 def test_a_budget_below_one_report_lets_nobody_report(engine):
     result = done("updates.budget=5.9", engine=engine)
     assert (result.cohorts, result.local.epsilon) == ([0] * 6, 0.0)
+    assert ["nobody reports" in warning for warning in prepared("updates.budget=5.9").warnings] == [True]
     assert sum(done("updates.budget=6", engine=engine).cohorts) > 0
 
 
@@ -98,7 +99,7 @@ def test_much_privacy_costs_accuracy_and_little_costs_little():
 
 def test_non_private_rounds_sample_as_the_private_ones_do():
     one = prepared("updates.sampling_rate=1", "updates.epsilon_direction=1000", "updates.epsilon_magnitude=60",
-                   "updates.sigma=0")  # fmt: skip
+                   "updates.sigma=0", "updates.budget=1e6")  # fmt: skip
     private = np.array(play(one).model.parameters)
     assert private == pytest.approx(experiment.non_private(one), abs=0.02)
 

@@ -543,6 +543,34 @@ def test_a_peer_finds_its_own_receipt_counted(one, alone):
         assert verdict.holds
         [text] = [check.text for check in verdict.checks if check.name == "own receipt"]
         assert text.startswith("counted, in cluster")
+        assert ("if the cluster was as large as stated" in text) == alone
+
+
+def test_a_size_that_was_made_up_is_found_by_the_rosters_and_not_passed_for_checked_without(one):
+    """A learner that states a larger cluster than it signed, with all that follows from the size."""
+    scene, _, directory = one
+    own = receipt_of(scene, directory, 0)
+    honest = content.from_file((directory / "guarantee.json").read_bytes()).statement
+    terms, classes = honest.terms(), honest.num_classes
+    rosters = [accountant._roster(msgspec.structs.replace(cluster, size=200), terms) for cluster in honest.clusters]
+    found = promise.of_clusters(rosters, terms, classes)
+    clusters = [
+        msgspec.structs.replace(
+            cluster,
+            size=200,
+            holding_minimum=roster.holding_minimum,
+            delta=new.delta,
+            epsilon=new.epsilon,
+            local_epsilon=new.local_epsilon,
+        )
+        for cluster, roster, new in zip(honest.clusters, rosters, found, strict=True)
+    ]
+    views = promise.of_views(rosters, found, terms, classes)
+    sign(msgspec.structs.replace(honest, clusters=clusters, views=views), directory, scene.collector._keys)
+    assert {"sizes", "rosters"} <= why_not(directory, receipt=own)
+    alone = verify(directory / "guarantee.json", receipt=own)
+    [text] = [check.text for check in alone.checks if check.name == "own receipt"]
+    assert "if the cluster was as large as stated" in text
 
 
 def test_what_a_peer_was_not_promised_is_told_to_it(kept, another):
