@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import re
 import secrets
 import threading
 import time
@@ -44,6 +45,7 @@ LOOPBACK = "127.0.0.1"
 PORT = 7880
 """Where it listens if nobody says where; elsewhere if that is taken."""
 MAX_VIEWERS = 16
+MAX_CONNECTIONS = 64  # the round's own descriptors are of the same process
 TELL_SECONDS = 0.25
 HEARTBEAT_SECONDS = 10.0  # without a change; a viewer that has gone is noticed by writing to it
 SLOW_SECONDS = 30.0  # in which a viewer has to take what it is sent
@@ -72,7 +74,7 @@ class Dashboard:
         self._host = host
         self._lock = threading.Lock()  # of the board: one thread plays, another one serves
         self._token = secrets.token_hex(8)  # a version is one of this command's
-        self._viewers: set[asyncio.Task[None]] = set()
+        self._viewers: dict[asyncio.Task[None], web.RequestHandler] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._thread: threading.Thread | None = None
@@ -139,7 +141,7 @@ class Dashboard:
         self._loop = loop = asyncio.get_running_loop()
         server = web.Server(self._answer, access_log=None)
         try:
-            listener = await loop.create_server(server, self._host, port)
+            listener = await loop.create_server(lambda: self._welcome(server), self._host, port)
         except OSError as error:
             started.set_exception(error)
             return
@@ -175,6 +177,15 @@ class Dashboard:
             self._board.take({**usage, "cores": os.cpu_count() or 1})
         return time.thread_time() - began
 
+    def _welcome(self, server: web.Server) -> asyncio.Protocol:
+        """A further connection takes the place of the oldest that no viewer has."""
+        open_ones, viewers = server.connections, set(self._viewers.values())
+        idle = [one for one in open_ones if one not in viewers]
+        for one in idle[: max(len(open_ones) - MAX_CONNECTIONS + 1, 0)]:
+            if one.transport is not None:
+                one.transport.abort()
+        return server()
+
     # -- answers ---------------------------------------------------------------------------------------------------
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -193,11 +204,11 @@ class Dashboard:
             case "/events" if request.method == "GET":
                 task = asyncio.current_task()
                 assert task is not None
-                self._viewers.add(task)
+                self._viewers[task] = request.protocol
                 try:
                     return await self._tell(request)
                 finally:
-                    self._viewers.discard(task)
+                    self._viewers.pop(task, None)
             case _:
                 return _text(404, "the page is at /")
 
@@ -229,7 +240,7 @@ class Dashboard:
     def _version_of(self, event_id: str) -> int:
         """What a viewer has that comes back; nothing, if it saw another round."""
         token, _, version = event_id.partition(".")
-        return int(version) if token == self._token and version.isascii() and version.isdigit() else 0
+        return int(version) if token == self._token and re.fullmatch("[0-9]{1,18}", version) else 0
 
     def _event(self, seen: int) -> tuple[int, bytes]:
         with self._lock:
