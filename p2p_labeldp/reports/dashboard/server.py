@@ -20,10 +20,10 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiohttp import web
@@ -59,6 +59,32 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+class _Server(web.Server):
+    """Of whose connections a further one takes the place of the oldest that no viewer has.
+
+    Args:
+        answer: To a request.
+        viewers: Of each viewer its connection.
+        options: Of the server.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        viewers: Mapping[asyncio.Task[None], web.RequestHandler],
+        **options: Any,
+    ) -> None:
+        super().__init__(answer, **options)
+        self._watching = viewers
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        others = [one for one in self.connections if one is not handler and one not in self._watching.values()]
+        for one in others[: max(len(self.connections) - MAX_CONNECTIONS, 0)]:
+            if one.transport is not None:
+                one.transport.abort()
 
 
 class Dashboard:
@@ -139,9 +165,9 @@ class Dashboard:
 
     async def _serve(self, port: int, started: Future[int]) -> None:
         self._loop = loop = asyncio.get_running_loop()
-        server = web.Server(self._answer, access_log=None)
+        server = _Server(self._answer, self._viewers, access_log=None)
         try:
-            listener = await loop.create_server(lambda: self._welcome(server), self._host, port)
+            listener = await loop.create_server(server, self._host, port)
         except OSError as error:
             started.set_exception(error)
             return
@@ -176,15 +202,6 @@ class Dashboard:
         with self._lock:
             self._board.take({**usage, "cores": os.cpu_count() or 1})
         return time.thread_time() - began
-
-    def _welcome(self, server: web.Server) -> asyncio.Protocol:
-        """A further connection takes the place of the oldest that no viewer has."""
-        open_ones, viewers = server.connections, set(self._viewers.values())
-        idle = [one for one in open_ones if one not in viewers]
-        for one in idle[: max(len(open_ones) - MAX_CONNECTIONS + 1, 0)]:
-            if one.transport is not None:
-                one.transport.abort()
-        return server()
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
