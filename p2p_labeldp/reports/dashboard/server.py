@@ -16,13 +16,14 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiohttp import web
@@ -44,6 +45,7 @@ LOOPBACK = "127.0.0.1"
 PORT = 7880
 """Where it listens if nobody says where; elsewhere if that is taken."""
 MAX_VIEWERS = 16
+MAX_CONNECTIONS = 64  # the round's own descriptors are of the same process
 TELL_SECONDS = 0.25
 HEARTBEAT_SECONDS = 10.0  # without a change; a viewer that has gone is noticed by writing to it
 SLOW_SECONDS = 30.0  # in which a viewer has to take what it is sent
@@ -59,6 +61,32 @@ _HEADERS = {
 }
 
 
+class _Server(web.Server):
+    """Of whose connections a further one takes the place of the oldest that no viewer has.
+
+    Args:
+        answer: To a request.
+        viewers: Of each viewer its connection.
+        options: Of the server.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        viewers: Mapping[asyncio.Task[None], web.RequestHandler],
+        **options: Any,
+    ) -> None:
+        super().__init__(answer, **options)
+        self._watching = viewers
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        others = [one for one in self.connections if one is not handler and one not in self._watching.values()]
+        for one in others[: max(len(self.connections) - MAX_CONNECTIONS, 0)]:
+            if one.transport is not None:
+                one.transport.abort()
+
+
 class Dashboard:
     """The page of one round. Made by :func:`serving`, and told what happens by whoever plays: a ``Progress``.
 
@@ -72,7 +100,7 @@ class Dashboard:
         self._host = host
         self._lock = threading.Lock()  # of the board: one thread plays, another one serves
         self._token = secrets.token_hex(8)  # a version is one of this command's
-        self._viewers: set[asyncio.Task[None]] = set()
+        self._viewers: dict[asyncio.Task[None], web.RequestHandler] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._thread: threading.Thread | None = None
@@ -137,7 +165,7 @@ class Dashboard:
 
     async def _serve(self, port: int, started: Future[int]) -> None:
         self._loop = loop = asyncio.get_running_loop()
-        server = web.Server(self._answer, access_log=None)
+        server = _Server(self._answer, self._viewers, access_log=None)
         try:
             listener = await loop.create_server(server, self._host, port)
         except OSError as error:
@@ -193,11 +221,11 @@ class Dashboard:
             case "/events" if request.method == "GET":
                 task = asyncio.current_task()
                 assert task is not None
-                self._viewers.add(task)
+                self._viewers[task] = request.protocol
                 try:
                     return await self._tell(request)
                 finally:
-                    self._viewers.discard(task)
+                    self._viewers.pop(task, None)
             case _:
                 return _text(404, "the page is at /")
 
@@ -229,7 +257,7 @@ class Dashboard:
     def _version_of(self, event_id: str) -> int:
         """What a viewer has that comes back; nothing, if it saw another round."""
         token, _, version = event_id.partition(".")
-        return int(version) if token == self._token and version.isascii() and version.isdigit() else 0
+        return int(version) if token == self._token and re.fullmatch("[0-9]{1,18}", version) else 0
 
     def _event(self, seen: int) -> tuple[int, bytes]:
         with self._lock:

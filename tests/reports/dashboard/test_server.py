@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 import msgspec
@@ -193,6 +193,32 @@ async def test_viewers_are_bounded_in_number(monkeypatch):
         await viewer.event()
         async with session.get("/events") as refused:
             assert refused.status == 503
+
+
+@pytest.mark.parametrize("room", [True, False])
+async def test_connections_that_say_nothing_hold_no_more_than_a_few_descriptors_and_keep_nobody_out(room, monkeypatch):
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 4 if room else 10**6)
+    async with watched() as (_, session), viewing(session) as viewer:
+        await viewer.event()
+        held = [await asyncio.open_connection("127.0.0.1", session._base_url.port) for _ in range(8)]
+        async with session.get("/") as page:
+            assert page.status == 200
+        for reader, _ in held[:4] if room else []:
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+        assert any(reader.at_eof() or reader.exception() for reader, _ in held) is room
+        assert not viewer._response.content.at_eof()
+        for _, writer in held:
+            writer.close()
+
+
+async def test_a_version_of_thousands_of_digits_is_none():
+    async with watched() as (_, session), viewing(session) as viewer:
+        await viewer.event()
+        token = viewer.last_id.partition(".")[0]
+        async with viewing(session, **{"Last-Event-ID": f"{token}.{'1' * 5000}"}) as other:
+            await other.event()
+            assert other.sent[0]["fresh"]
 
 
 def connected(port):
