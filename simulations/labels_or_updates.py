@@ -3,9 +3,9 @@
 Claim: (1) *updates* are nowhere for certain the best of the three, nor ahead of *own flip*; what it takes them to come
 within .02 of it grows with d and falls with n (the table's header): epsilon .5 to 2 at d = 2, 2 to 16 at d = 10, 8 or
 more than 16 at d = 50. (2) Up to epsilon 1 *mates* are nowhere behind *updates*, and up to .5 they are ahead of *own
-flip* where clusters tell something of labels: digits, d = 2, and d = 10 with many people. (3) From epsilon 4 on *mates*
-are nowhere ahead of *own flip*, and behind *updates* where clusters tell nothing (d = 50, and d = 10 with few people):
-what they lose then is no flip but the mixing of unlike people, which no epsilon buys back.
+flip* where clusters tell something of labels and flips cost something: on digits, and at d = 2 with 500 people. (3)
+From epsilon 4 on *mates* are nowhere ahead of *own flip*, and behind *updates* where clusters tell nothing (d = 50, and
+d = 10 with 500 people): what they lose then is no flip but the mixing of unlike people, which no epsilon buys back.
 
 So: if features may be seen, send labels: through mates below epsilon 1, if clusters mean something and mates are
 trusted; else one's own flip. Updates are for features that must be hidden too, and then take many people, few
@@ -35,9 +35,10 @@ sets are neighbours if one *label* differs; what the learner sees may tell them 
 
 Each pipeline of the first three has the best plan of its list for each cell and epsilon, at no charge in privacy: a
 gift to whoever has the longer list, which is *updates* (PLANS: rounds, step, epsilon's share for the direction or all
-of it and no magnitude sent, 1 or 4 participations, clipping; *mates*: 8, 32 or 128 clusters, of 15 members at least
-and 30 on average; *own flip*: nothing to choose). Plans are chosen on other trials; up to epsilon 1 and n = 4000, where
-a few of those can't tell plans from guessing, in hindsight on the reported ones, which flatters the longer list again.
+of it and no magnitude sent, 1 or 4 participations, clipping; *mates*: 8, 32 or 128 clusters, of at least 15 of the rows
+that are clustered and 30 on average; *own flip*: nothing to choose). Plans are chosen on other trials; up to epsilon 1
+and n = 4000, where few of those can't tell plans from guessing, in hindsight on the reported ones, which flatters the
+longer list again.
 
 Config: synthetic, x ~ N(0, I_d), P(y = 1 | x) = 1/(1 + e^(-4 <u, x>)), u a random direction: no clusters in the
 features, the worst that can happen to mates. n = 500, 4000, 16000; d = 2, 10, 50. Accuracies are exact integrals, and
@@ -306,8 +307,8 @@ def clusters_of(people: People, count: int) -> Integers:
     """Public clusters of everybody, by features alone."""
     n = len(people.y)
     rows = people.x[:FIT_ROWS]
-    fewest = max(2, LEAST_MEMBERS * len(rows) // n)
-    fitted = clustering.fit(rows, count=min(count, n // (2 * LEAST_MEMBERS)), minimum_size=fewest, seed=people.seed)
+    count = min(count, n // (2 * LEAST_MEMBERS))
+    fitted = clustering.fit(rows, count=count, minimum_size=LEAST_MEMBERS, seed=people.seed)
     found = fitted.assign(people.x)
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 

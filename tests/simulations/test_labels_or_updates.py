@@ -24,6 +24,13 @@ def test_the_committed_table_holds_every_claim(table):
     assert len(table) == 11 * len(EPSILONS) * len(study.METHODS)
 
 
+def test_no_cluster_of_mates_had_fewer_than_15_members(table):
+    deltas = [row.delta for row in table if row.method == MATES]
+    assert max(deltas) <= 1 / 15**2
+    assert min(deltas) > 0
+    assert {row.delta for row in table if row.method in (OWN, UPDATES)} == {0}
+
+
 def test_the_header_states_what_follows_from_the_rows(table):
     assert read_table(TABLE)[0] == list(study.summary(table))
 
