@@ -53,7 +53,7 @@ claim is over all cells.
     OPENBLAS_NUM_THREADS=1 python simulations/labels_or_updates.py [--quick] [--out simulations/results]
 
 writes labels_or_updates.csv, .png and .svg (with --quick labels_or_updates_quick.*) and exits with 1 if a claim fails.
-Three minutes of CPU time on one core, --quick ten seconds.
+About three minutes of CPU time on one core, --quick 15 seconds.
 """
 
 from __future__ import annotations
