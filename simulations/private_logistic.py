@@ -20,8 +20,8 @@ sqrt(1e5/N); the average of the iterates begins anew after a tenth of the people
 people as are averaged over. All levels see the same people in one order, as do a pass without privacy and the MLE.
 ``exact``: every report drawn, 4 trials. ``moments``: a batch's mean is one Gaussian with the exact first two moments
 given its gradients; its sum's covariance is sum (Var S_i + r_i^2)(1/m^2 - 1)/d I + sum Var S_i u_i u_i^T; 12 trials,
-and for (2) 4 of N = 4e5 and 3 of 1.6e6. Each row names its mode. Seed 91 (--quick: 1 exact, 2 moments trials at d/16,
-d/8 and d, nothing larger).
+and for (2) 4 of N = 4e5 and 3 of 1.6e6. Each row names its mode. Seed 91 (--quick: 1 exact and 2 moments trials at
+d/16, d/8 and d, nothing larger).
 
 Risks are exact: the law of <theta, x> on the sphere is integrated by Gegenbauer quadrature.
 
