@@ -15,8 +15,9 @@ import argparse
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 RESULTS = Path(__file__).parent / "results"
@@ -40,27 +41,38 @@ class Study:
         name: Of the script, without its ending.
         quick: Whether ``--quick`` was given; files are then called NAME_quick.
         out: Folder for the table and the picture.
+        folders: What else was given, by the option's name.
     """
 
     name: str
     quick: bool
     out: Path
+    folders: Mapping[str, Path | None] = field(default_factory=dict)
 
     @classmethod
-    def from_command_line(cls, script: str, doc: str | None, *, quick: str) -> Study:
-        """Reads ``--quick`` and ``--out``; ``--help`` prints the script's docstring.
+    def from_command_line(
+        cls, script: str, doc: str | None, *, quick: str, folders: Mapping[str, str] | None = None
+    ) -> Study:
+        """Reads ``--quick``, ``--out`` and the study's own options; ``--help`` prints the script's docstring.
 
         Args:
             script: The script's ``__file__``.
             doc: Its ``__doc__``.
             quick: What ``--quick`` leaves out.
+            folders: Options that name folders, and what is in them.
         """
-        return cls.of(script, arguments(doc, quick=quick).parse_args())
+        parser = arguments(doc, quick=quick)
+        for option, help_text in (folders or {}).items():
+            parser.add_argument(f"--{option}", dest=option, type=Path, help=help_text)
+        given = parser.parse_args()
+        return cls.of(script, given, folders={option: getattr(given, option) for option in folders or {}})
 
     @classmethod
-    def of(cls, script: str, given: argparse.Namespace) -> Study:
+    def of(
+        cls, script: str, given: argparse.Namespace, *, folders: Mapping[str, Path | None] = MappingProxyType({})
+    ) -> Study:
         """From what ``arguments`` read, for a study that adds arguments of its own."""
-        return cls(name=Path(script).stem, quick=given.quick, out=given.out)
+        return cls(name=Path(script).stem, quick=given.quick, out=given.out, folders=folders)
 
     @property
     def stem(self) -> Path:

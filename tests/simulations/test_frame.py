@@ -58,6 +58,13 @@ def test_the_command_line_chooses_folder_and_length(tmp_path, monkeypatch):
     assert Study.from_command_line("/x/tiny.py", None, quick="less").stem == tmp_path / "tiny_quick"
 
 
+def test_a_study_has_folders_of_its_own(tmp_path, monkeypatch):
+    wanted = {"data-dir": "files", "parts": "curves"}
+    monkeypatch.setattr(sys, "argv", ["tiny.py", "--data-dir", str(tmp_path)])
+    given = Study.from_command_line("/x/tiny.py", None, quick="less", folders=wanted)
+    assert given.folders == {"data-dir": tmp_path, "parts": None}
+
+
 def test_help_is_the_docstring(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["tiny.py", "--help"])
     with pytest.raises(SystemExit):

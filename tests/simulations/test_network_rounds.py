@@ -1,0 +1,168 @@
+"""The studies of networks: the committed table holds its claims, altered ones are noticed, rounds are as described."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cifar_cnn
+import mnist_cnn
+import network_rounds as study
+from frame import RESULTS, Study, read_rows, read_table
+from network_rounds import EPSILONS, HONEST, NOT_PRIVATE, REDUCED, Claims, Curve, Data, Plan, Row
+from p2p_labeldp.accounting.federated import Rounds, safe_projection
+from p2p_labeldp.learning.networks import Network
+
+TABLE = RESULTS / "mnist_cnn.csv"
+TINY = Network(side=4, channels=1, filters=(2,), dense=(3,), kernel=3)
+PLAN = Plan(
+    network=TINY, rounds=6, target=(1.9, 1e-9), population=40, cohort=10.0, images=2, radius=1.0, rate=2.0,
+    noise_length=2.0, every=3,
+)  # fmt: skip
+CLAIMS = Claims(parameters=TINY.dimension, not_private=0.5, least=0.1, most=0.3, slack=1.0, honest=1.0, exact=1.0)
+
+
+@pytest.fixture(scope="module")
+def table() -> list[Row]:
+    return read_rows(TABLE, Row)
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    """Three classes: which of three pixels is lit."""
+    rng = np.random.default_rng(2)
+    labels = rng.integers(3, size=(140,)).astype(np.uint8)
+    images = rng.integers(60, size=(140, 16)).astype(np.uint8)
+    images[np.arange(140), np.array([0, 6, 15])[labels]] = 255
+    return Data(
+        clients=images[:80].reshape(40, 2, 16),
+        labels=labels[:80].reshape(40, 2),
+        test=images[80:],
+        test_labels=labels[80:],
+        verified=False,
+    )
+
+
+def curve(noise, mode="moments", rounds=6):
+    return Curve(noise=noise, epsilon=math.inf if noise == NOT_PRIVATE else 500.0, mode=mode, rounds=rounds)
+
+
+def test_the_committed_table_holds_every_claim(table):
+    assert list(study.failures(table, mnist_cnn.PLAN, mnist_cnn.CLAIMS)) == []
+    header, _ = read_table(TABLE)
+    assert header == study.header(table, mnist_cnn.PLAN)
+    assert {row.data for row in table} == {"verified"}
+
+
+def test_the_committed_curves_are_those_of_the_study(table):
+    found = {(row.noise, row.epsilon_direction, row.mode) for row in table}
+    wanted = study.curves(mnist_cnn.PLAN, honest=mnist_cnn.HONEST_LEVELS)
+    assert found == {(one.noise, one.epsilon, one.mode) for one in wanted}
+    for one in wanted:
+        assert one.rounds in study.of_curve(table, one.noise, one.epsilon, one.mode)
+
+
+def test_sigmas_and_guarantees_of_the_table_are_what_the_accountant_says(table):
+    plan = mnist_cnn.PLAN
+    for row in (row for row in table if row.round == 0 and row.noise != NOT_PRIVATE):
+        rounds = Rounds(
+            population=plan.population,
+            sampling_rate=plan.sampling_rate,
+            rounds=plan.rounds,
+            projection=safe_projection(plan.mechanism(row.epsilon_direction)),
+        )
+        epsilon, delta = plan.target
+        assert row.honest_sigma == pytest.approx(rounds.sigma_for(epsilon=epsilon, delta=delta))
+        assert row.central_epsilon == pytest.approx(rounds.guarantee(sigma=row.sigma, delta=delta).epsilon)
+        assert (row.sigma == row.honest_sigma) == (row.noise == HONEST)
+
+
+@pytest.mark.parametrize(
+    ("noise", "epsilon", "change", "complaint"),
+    [
+        (NOT_PRIVATE, math.inf, {"parameters": 3_274_633}, "a network of {3274633}"),
+        (NOT_PRIVATE, math.inf, {"accuracy": 0.5}, "without privacy"),
+        (NOT_PRIVATE, math.inf, {"accuracy": math.nan}, "without privacy"),
+        (REDUCED, 50.0, {"accuracy": 0.2}, "at eps1 = 50"),
+        (REDUCED, 250.0, {"accuracy": 0.2}, "accuracy falls"),
+        (REDUCED, 500.0, {"accuracy": 0.5}, "at eps1 = 500"),
+        (HONEST, 500.0, {"accuracy": 0.8}, "not below"),
+        (HONEST, 500.0, {"central_epsilon": 2.0}, "does not meet"),
+    ],
+)
+def test_a_table_in_which_a_claim_fails_is_noticed(table, noise, epsilon, change, complaint):
+    altered = [
+        replace(row, **change) if (row.noise, row.epsilon_direction) == (noise, epsilon) else row for row in table
+    ]
+    assert any(complaint in line for line in study.failures(altered, mnist_cnn.PLAN, mnist_cnn.CLAIMS))
+
+
+def test_moments_that_come_out_otherwise_than_drawn_reports_are_noticed(table):
+    altered = [replace(row, accuracy=row.accuracy / 2) if row.mode == "exact" else row for row in table]
+    assert any("every report drawn" in line for line in study.failures(altered, mnist_cnn.PLAN, mnist_cnn.CLAIMS))
+
+
+def test_a_table_without_a_curve_is_noticed(table):
+    for noise in (NOT_PRIVATE, REDUCED, HONEST):
+        rest = [row for row in table if row.noise != noise]
+        assert list(study.failures(rest, mnist_cnn.PLAN, mnist_cnn.CLAIMS))
+
+
+@pytest.mark.parametrize("about", [mnist_cnn, cifar_cnn])
+def test_the_papers_rounds_targets_and_counts_are_those_of_the_plan(about):
+    expected = {mnist_cnn: (100, (1.9, 1e-9), 3_274_634), cifar_cnn: (200, (1.76, 1e-9), 1_068_298)}[about]
+    assert (about.PLAN.rounds, about.PLAN.target, about.PLAN.network.dimension) == expected
+    assert EPSILONS == (50, 100, 250, 500)
+
+
+def test_the_crop_is_the_middle_of_the_picture():
+    planes = np.arange(3 * 32 * 32, dtype=np.int64).reshape(1, 3, 32, 32)
+    kept = cifar_cnn.cropped(planes.reshape(1, -1)).reshape(24, 24, 3)
+    assert kept[0, 0].tolist() == planes[0, :, 4, 4].tolist()
+    assert kept[23, 5].tolist() == planes[0, :, 27, 9].tolist()
+
+
+class TestRounds:
+    """A network of a few parameters, played."""
+
+    @pytest.fixture(autouse=True)
+    def _needs_jax(self):
+        pytest.importorskip("jax")
+
+    def test_without_privacy_the_network_learns(self, data):
+        rows = list(study.train(replace(PLAN, rounds=60), curve(NOT_PRIVATE, "clipped", 60), data))
+        assert rows[-1].accuracy > rows[0].accuracy + 0.3
+        assert (rows[-1].round, rows[-1].sigma, rows[-1].central_epsilon) == (60, 0.0, math.inf)
+
+    def test_the_honest_sigma_meets_the_target_and_the_reduced_one_says_by_how_much_it_does_not(self, data):
+        (honest, *_), (reduced, *_) = (list(study.train(PLAN, curve(noise), data)) for noise in (HONEST, REDUCED))
+        assert honest.sigma == honest.honest_sigma > reduced.sigma
+        assert honest.central_epsilon <= 1.9 < reduced.central_epsilon
+        projection = safe_projection(PLAN.mechanism(500.0))
+        assert reduced.sigma**2 * TINY.dimension == pytest.approx(projection**2 / PLAN.cohort)
+        assert honest.rate < reduced.rate <= PLAN.rate
+
+    def test_all_curves_have_the_same_cohorts_and_modes_are_named(self, data):
+        rows = [list(study.train(PLAN, curve(REDUCED, mode), data)) for mode in ("exact", "moments")]
+        assert [r[-1].mode for r in rows] == ["exact", "moments"]
+        assert rows[0][-1].reports == rows[1][-1].reports > 0
+        assert rows[0][0].accuracy == rows[1][0].accuracy
+
+    def test_a_curve_that_was_kept_is_read_and_not_played(self, data, tmp_path, monkeypatch):
+        at = Study(name="tiny", quick=False, out=tmp_path, folders={"parts": tmp_path / "parts"})
+        first = study.play(PLAN, [curve(REDUCED)], data, at)
+        monkeypatch.setattr(study, "train", None)
+        assert study.play(PLAN, [curve(REDUCED)], data, at) == first
+        with pytest.raises(TypeError):
+            study.play(PLAN, [curve(HONEST)], data, at)
+
+    def test_a_quick_run_writes_a_table_and_asks_for_the_count_alone(self, data, tmp_path, capsys):
+        at = Study(name="tiny", quick=True, out=tmp_path)
+        wrong = replace(CLAIMS, parameters=1, not_private=1.0)
+        assert study.run(at, PLAN, data, honest=(500.0,), claims=wrong, title="tiny") == 1
+        (line,) = capsys.readouterr().out.splitlines()[-1:]
+        assert line == f"FAILS: a network of {{{TINY.dimension}}} parameters, 1 are claimed"
+        header, rows = read_table(tmp_path / "tiny_quick.csv")
+        assert header[-1].startswith("unverified")
+        assert {row["round"] for row in rows} == {"0", "2", "4"}
