@@ -73,8 +73,9 @@ def test_sigmas_and_guarantees_of_the_table_are_what_the_accountant_says(table):
             projection=safe_projection(plan.mechanism(row.epsilon_direction)),
         )
         epsilon, delta = plan.target
-        assert row.honest_sigma == pytest.approx(rounds.sigma_for(epsilon=epsilon, delta=delta))
-        assert row.central_epsilon == pytest.approx(rounds.guarantee(sigma=row.sigma, delta=delta).epsilon)
+        # the curves are from before releases were rounded to a grid, which adds some millionths to rho and so to sigma
+        assert row.honest_sigma == pytest.approx(rounds.sigma_for(epsilon=epsilon, delta=delta), rel=1e-5)
+        assert row.central_epsilon == pytest.approx(rounds.guarantee(sigma=row.sigma, delta=delta).epsilon, rel=1e-4)
         assert (row.sigma == row.honest_sigma) == (row.noise == HONEST)
 
 
