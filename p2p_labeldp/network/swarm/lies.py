@@ -258,7 +258,7 @@ def _short_roster(play: Play, _message: AnyMessage, _sender: bytes, reply: Messa
     if not isinstance(reply, RosterReply):
         return reply
     members = rosters.reopen(reply.roster, keys=play.cast.learner_keys).roster.members[DIGEST_BYTES:]
-    size = max(len(members) // DIGEST_BYTES, 1)
+    size = max(len(members) // DIGEST_BYTES, 2)  # of one member there is no plan, and the liar states that of two
     plan = rosters.plan_for(size, play.study.terms)
     return _altered(play, reply, members=members, delta=plan.delta, holding_minimum=plan.holding_minimum)
 
