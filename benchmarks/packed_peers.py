@@ -29,7 +29,7 @@ from p2p_labeldp.protocol.manifest import Deadlines
 
 CLUSTER_SIZE = 100
 GOSSIP_PERIOD = 2.4
-DEADLINES = Deadlines(join=48.0, exchange=62.0, closing=82.0, report=92.0)  # with 100 clusters mates are found late
+DEADLINES = Deadlines(join=67.2, exchange=81.0, closing=101.0, report=111.0)  # 28 periods: mates are found late
 TARGET_SECONDS = 120.0
 TARGET_CPU_SECONDS = 240.0
 

@@ -5,7 +5,7 @@ of all messages lost, every peer knows all others within log2(n) + 4 rounds afte
 n = 1,000), for every seed. Fan-out 4 always needs fewer rounds than 1, at nearly the same bytes, since records travel
 once anyway. Loss and churn cost rounds and stop nothing: in every cell every peer that is alive knows every other in
 the end. The line is not claimed for many clusters: a peer that has to find its own among strangers takes longer, here
-up to 21.75 rounds with 16 clusters of 64, and so a round of many clusters needs a longer join phase.
+up to 18 rounds with 16 clusters of 64, and so a round of many clusters needs a longer join phase.
 
 Config: real peer machines on the virtual network with faults, transparent keys, no learner; a peer starts with four
 first contacts (random regular graph), and one cluster unless ``clusters`` says otherwise (of 64 members each then, so
@@ -24,7 +24,7 @@ Expected: as claimed, tolerance none: log2(n) + 4 is an upper bound over all see
     OPENBLAS_NUM_THREADS=1 python simulations/gossip_study.py [--quick] [--out simulations/results]
 
 writes gossip_study.csv (a row a run), .png and .svg (with --quick gossip_study_quick.*) and exits with 1 if a claim
-fails. About four minutes of CPU time on one core, --quick about twenty seconds.
+fails. About two minutes of CPU time on one core, --quick about twenty seconds.
 """
 
 from __future__ import annotations

@@ -32,7 +32,18 @@ from p2p_labeldp.measuring import row
 from p2p_labeldp.network import launcher, study
 from p2p_labeldp.network.federated import launcher as updates_launcher
 from p2p_labeldp.network.federated.study import TrainedModel
-from p2p_labeldp.protocol import admission, closing, directory, federation, kept, manifest, report, roster, wire
+from p2p_labeldp.protocol import (
+    admission,
+    closing,
+    directory,
+    effects,
+    federation,
+    kept,
+    manifest,
+    report,
+    roster,
+    wire,
+)
 from p2p_labeldp.protocol import messages as m
 from p2p_labeldp.protocol.exchange import answer_info
 from p2p_labeldp.statement import content, signed
@@ -307,6 +318,7 @@ DECODERS = {
 PARTS = (m.Place, m.Contact)  # inside Digest and Offer
 NOT_READ = (m.Message,)  # a base
 KEPT = {one for one in vars(kept).values() if isinstance(one, type) and one.__module__ == kept.__name__}  # on disk
+EFFECTS = {effects.Address, *typing.get_args(effects.Effect)}  # from a machine to its host, in memory
 
 READ_ELSEWHERE = {
     "owndata/reading.py": "a table of the user's; tests/owndata",
@@ -356,7 +368,7 @@ def struct_types():
     for module in pkgutil.iter_modules(protocol.__path__, f"{protocol.__name__}."):
         members = vars(importlib.import_module(module.name)).values()
         found |= {one for one in members if isinstance(one, type) and issubclass(one, msgspec.Struct)}
-    return {one for one in found if one.__module__.startswith(protocol.__name__)} - KEPT
+    return {one for one in found if one.__module__.startswith(protocol.__name__)} - KEPT - EFFECTS
 
 
 def test_every_type_that_travels_has_a_decoder_tested_here():
