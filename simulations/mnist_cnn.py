@@ -3,8 +3,8 @@
 Claim: the network has exactly the 3,274,634 parameters that Bhowmick et al., arXiv 1812.00984, state, and the curves
 are that network's. Locally private reports alone (eps1 + 10 each, against the learner) leave it learnable in cohorts of
 30 (one seed: neighbouring levels are within what its curves move by). The central noise does not: what the paper's
-central target (1.9, 1e-9) needs over its 100 rounds is 268 times longer than the reports' own noise in a cohort this small, and the model stays
-where it began. The two are equal only in cohorts of about z^2 d, 2.2 million clients a round, which is why noise is
+central target (1.9, 1e-9) needs over its 100 rounds is 268 times longer than the reports' own noise in a cohort
+this small, and the model stays where it began. The two are equal only in cohorts of about z^2 d, 2.2 million clients a round, which is why noise is
 reduced in experiments. What the reduced sigma still guarantees centrally is a column of the table: an epsilon of
 millions, that is nothing, and the local and the reconstruction guarantees are all there is.
 
