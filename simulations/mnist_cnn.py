@@ -3,10 +3,10 @@
 Claim: the network has exactly the 3,274,634 parameters that Bhowmick et al., arXiv 1812.00984, state, and the curves
 are that network's. Locally private reports alone (eps1 + 10 each, against the learner) leave it learnable in cohorts of
 30 (one seed: neighbouring levels are within what its curves move by). The central noise does not: what the paper's
-central target (1.9, 1e-9) needs over its 100 rounds is 268 times longer than the reports' own noise in a cohort
-this small, and the model stays where it began. The two are equal only in cohorts of about z^2 d, 2.2 million clients a round, which is why noise is
-reduced in experiments. What the reduced sigma still guarantees centrally is a column of the table: an epsilon of
-millions, that is nothing, and the local and the reconstruction guarantees are all there is.
+central target (1.9, 1e-9) needs over its 100 rounds is 268 times longer than the reports' own noise in a cohort this
+small, and the model stays where it began. The two are equal only in cohorts of about z^2 d, 2.2 million clients a
+round, which is why noise is reduced in experiments. What the reduced sigma still guarantees centrally is a column of
+the table: an epsilon of millions, that is nothing, and the local and the reconstruction guarantees are all there is.
 
 Config: 10,000 clients with five training images each (published order), q = .003, 100 rounds, gradients clipped to norm
 1, ScalarDP at eps2 = 10, eps1 in {50, 100, 250, 500} (this project's choice: the paper does not state its own), rho
