@@ -358,7 +358,9 @@ def main() -> int:
         for curve in CURVES:
             means = (shape.mean(dataset, curve, level) for level in shape.levels(dataset, curve))
             print(f"{dataset:14s}{curve:12s}" + " ".join(f"{point.mean:6.3f}" for point in means))
-    return study.verdict(() if given.quick else failures(shape), held="all claims hold")
+    if given.quick:
+        return study.verdict((), held="it runs; nothing is claimed of so few")
+    return study.verdict(failures(shape), held="all claims hold")
 
 
 if __name__ == "__main__":
