@@ -29,8 +29,8 @@ logarithms of means; their 95 % intervals are in the table's header.
 
     OPENBLAS_NUM_THREADS=1 python simulations/excess_risk.py [--quick] [--out simulations/results]
 
-writes excess_risk.csv, .png and .svg (with --quick excess_risk_quick.*) and exits with 1 if a claim fails. About two
-minutes on one core, --quick a few seconds.
+writes excess_risk.csv, .png and .svg (with --quick excess_risk_quick.*) and exits with 1 if a claim fails. About 75
+seconds on one core, --quick ten.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ the mixture) and at least 10 for standardised pixels (found: 53 at l2 = 1e-2, 31
 
     OPENBLAS_NUM_THREADS=1 python simulations/solver.py [--quick] [--out simulations/results]
 
-writes solver.csv, .png and .svg (with --quick solver_quick.*) and exits with 1 if a claim fails. About two minutes on
-one core, --quick a few seconds.
+writes solver.csv, .png and .svg (with --quick solver_quick.*) and exits with 1 if a claim fails. About 75 seconds on
+one core, --quick ten.
 """
 
 from __future__ import annotations
