@@ -29,7 +29,7 @@ lint: install  ## style, and who may import whom
 types: install  ## mypy, strict
 	$(BIN)/mypy
 
-test: lint types  ## everything that must hold; about nine minutes
+test: lint types  ## everything that must hold; about eleven minutes
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 4 --dist loadfile
 
 soak: install  ## real peers and learners are killed 200 times at instants and facts drawn beforehand; about 15 minutes

@@ -184,6 +184,7 @@ def test_with_sequences_not_compared_an_older_record_comes_back(study, monkeypat
             self._drop(known)
         name = short_id(entry.envelope)
         self._by_id[name], self._by_signer[entry.signer] = entry, name
+        self._sorted = self._words = None
         return True
 
     monkeypatch.setattr(GossipSet, "add", latest_wins)
