@@ -36,7 +36,7 @@ from p2p_labeldp.protocol.messages import AnyMessage, Message
 
 PERIOD = 1.0
 JOIN_PERIODS = 16
-CLUSTERS_A_PERIOD = 6  # more of them take longer to find each other
+CLUSTERS_A_PERIOD = 8  # more of them take longer to find each other
 PHASE_SECONDS = 5.0
 ROUND_OF_THE_FLOOR = (300, 100)  # peers, size of a cluster
 FLOOR_MESSAGES = 100_000

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -40,6 +41,7 @@ MAX_PROOFS = 64  # of equivocation kept for others; who strikes out more signers
 NAME_BYTES = 16  # of a record's digest: even its own signer can't make two records of one name
 EAGER_SHARE = 0.25  # of a set's records in the end: who has no more sends all, since another one lacks most of them
 KEPT_NAMES = 1 << 16  # of a process: 10,000 packed peers name each other's records again and again
+MANY_IDS = 1024  # beyond, how to cut them is not remembered: strangers choose the number
 MAX_OLDER = 16  # replaced records of one signer: restarts within a round; who needs more is struck out
 
 
@@ -93,7 +95,12 @@ def salted_ids(words: Words, salt: int) -> bytes:
     return salted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :SALTED_ID_BYTES].tobytes()
 
 
-def split_ids(ids: bytes) -> list[bytes]:
+@lru_cache(maxsize=256)
+def _cut(count: int) -> struct.Struct:
+    return struct.Struct(f"{SALTED_ID_BYTES}s" * count)
+
+
+def split_ids(ids: bytes) -> tuple[bytes, ...]:
     """The salted ids in a digest.
 
     Raises:
@@ -101,7 +108,10 @@ def split_ids(ids: bytes) -> list[bytes]:
     """
     if len(ids) % SALTED_ID_BYTES:
         raise MalformedMessage("a digest is a whole number of salted ids")
-    return [ids[i : i + SALTED_ID_BYTES] for i in range(0, len(ids), SALTED_ID_BYTES)]
+    count = len(ids) // SALTED_ID_BYTES
+    if count > MANY_IDS:
+        return tuple(ids[i : i + SALTED_ID_BYTES] for i in range(0, len(ids), SALTED_ID_BYTES))
+    return _cut(count).unpack(ids)
 
 
 class GossipSet(Generic[Content]):

@@ -346,3 +346,11 @@ def test_only_a_small_set_travels_with_its_digest():
     large = merged([entry(s, padding=1000) for s in range(5)])
     assert sum(len(one.envelope) for one in large) > MAX_EAGER_BYTES
     assert large.if_small(of=100) == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, gossip.MANY_IDS, gossip.MANY_IDS + 1])
+def test_salted_ids_are_cut_one_by_one_however_many(count):
+    ids = [i.to_bytes(3, "big") for i in range(count)]
+    assert list(gossip.split_ids(b"".join(ids))) == ids
+    with pytest.raises(MalformedMessage):
+        gossip.split_ids(b"".join(ids) + b"x")
