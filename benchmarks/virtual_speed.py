@@ -79,11 +79,11 @@ def exchanges() -> list[tuple[AnyMessage, AnyMessage]]:
         answered(self, send_id, reply, now)
         found.append((request, reply))  # type: ignore[arg-type]  # one of AnyMessage
 
-    Machine.answered = noted  # type: ignore[method-assign]
+    Machine.answered = noted  # type: ignore[method-assign]  # a tap, for one round
     try:
         virtual.play(study(*ROUND_OF_THE_FLOOR))
     finally:
-        Machine.answered = answered  # type: ignore[method-assign]
+        Machine.answered = answered  # type: ignore[method-assign]  # the tap is off
     return found
 
 
