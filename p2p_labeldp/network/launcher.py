@@ -19,7 +19,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO
+from dataclasses import dataclass
+from typing import IO, Protocol
 
 import msgspec
 
@@ -53,28 +54,99 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
         TransportError: The learner or the zygote did not start, or died.
     """
     began = time.monotonic()
-    lifeline.raise_descriptor_limit()
     block = addresses.claim(len(study) + 1)
+    heard = conduct(
+        learner="learner_process",
+        zygote="zygote",
+        block=block,
+        peers=len(study),
+        opens=lambda learner, give_up: _Opening(study, learner, give_up),
+        feed=lambda batches, where: _feed(batches, study, block, where),
+        on_fact=on_fact,
+    )
+    return Played(
+        facts=heard.facts,
+        collected=_decode_collected(heard.handed_over),
+        messages=heard.messages,
+        bytes=heard.bytes,
+        seconds={"start": heard.opened - began, **_phases(heard.facts)},
+    )
+
+
+class Opening(Protocol):
+    """Who opens a round of processes, and waits no longer than it should."""
+
+    at: float
+
+    def hear(self, fact: Fact) -> None:
+        """Is told each fact."""
+        ...
+
+    def without_learner(self) -> None:
+        """The learner is gone: peers that are still there after a while wait for nothing."""
+        ...
+
+    def cancel(self) -> None:
+        """Nobody is left to wait for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What came of processes: their facts, what their learner handed over, and when the round was opened."""
+
+    facts: list[Fact]
+    handed_over: bytes
+    opened: float
+    messages: int
+    bytes: int
+
+
+def conduct(
+    *,
+    learner: str,
+    zygote: str,
+    block: addresses.Block,
+    peers: int,
+    opens: Callable[[IO[bytes], Callable[[], None]], Opening],
+    feed: Callable[[socket.socket, Where], None],
+    on_fact: OnFact,
+) -> Heard:
+    """Starts a learner and a zygote, feeds them, and listens until the last process is gone.
+
+    Args:
+        learner: Its module.
+        zygote: Its module.
+        block: Where all of them listen; given back at the end.
+        peers: How many there are; whoever tells no end has crashed.
+        opens: Given the learner's pipe, and what ends all peers.
+        feed: Hands the zygote its batches, given where the learner is.
+        on_fact: Is told each fact as it arrives.
+
+    Raises:
+        TransportError: The learner or the zygote did not start, or died.
+    """
+    lifeline.raise_descriptor_limit()
     read_fd, write_fd = os.pipe()
     widen(write_fd)
     processes: list[subprocess.Popen[bytes]] = []
     try:
         with os.fdopen(read_fd, "rb") as incoming:
             host, port = block.address(0)
-            learner = start("learner_process", write_fd, processes, host, str(port), talks=True)
-            assert learner.stdin is not None
-            assert learner.stdout is not None
-            where = announced(learner.stdout)
+            learning = start(learner, write_fd, processes, host, str(port), talks=True)
+            assert learning.stdin is not None
+            assert learning.stdout is not None
+            where = announced(learning.stdout)
             batches, zygotes_end = socket.socketpair()
             with zygotes_end:
                 fd = zygotes_end.fileno()
-                zygote = start("zygote", write_fd, processes, str(fd), more_fds=(fd,))
+                forking = start(zygote, write_fd, processes, str(fd), more_fds=(fd,))
             os.close(write_fd)
             write_fd = -1
-            opening = _Opening(study, learner.stdin, give_up=zygote.kill)
-            threading.Thread(target=_feed, args=(batches, study, block, where), daemon=True).start()
-            threading.Thread(target=stop_after, args=(zygote, learner), daemon=True).start()
-            handed_over = Reader(learner.stdout, then=opening.without_learner)
+            opening = opens(learning.stdin, forking.kill)
+            threading.Thread(target=feed, args=(batches, where), daemon=True).start()
+            threading.Thread(target=stop_after, args=(forking, learning), daemon=True).start()
+            handed_over = Reader(learning.stdout, then=opening.without_learner)
             events: list[Fact] = []
             for line in incoming:  # until the last process that could write to the pipe is gone
                 fact = facts.decode(line)
@@ -82,7 +154,7 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
                 opening.hear(fact)
                 on_fact(fact)
             opening.cancel()
-            collected = _decode_collected(handed_over.data())
+            data = handed_over.data()
     finally:
         if write_fd >= 0:
             os.close(write_fd)
@@ -94,16 +166,14 @@ def play(study: Study, *, on_fact: OnFact = lambda _fact: None) -> Played:
                     pipe.close()
         block.claim.close()
     ended = {fact.peer for fact in events if isinstance(fact, Ended)}
-    events += [
-        Ended(peer=i, outcome=Outcome.FAILED, reason=Reason.CRASHED) for i in range(len(study)) if i not in ended
-    ]
+    events += [Ended(peer=i, outcome=Outcome.FAILED, reason=Reason.CRASHED) for i in range(peers) if i not in ended]
     traffic = [fact for fact in events if isinstance(fact, Traffic)]
-    return Played(
+    return Heard(
         facts=events,
-        collected=collected,
+        handed_over=data,
+        opened=opening.at,
         messages=sum(fact.messages for fact in traffic),
         bytes=sum(fact.bytes for fact in traffic),
-        seconds={"start": opening.at - began, **_phases(events)},
     )
 
 

@@ -6,9 +6,7 @@ facts come back through one pipe; whatever ends the launcher ends them all.
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -17,10 +15,9 @@ from typing import IO
 
 import msgspec
 
-from p2p_labeldp import facts
 from p2p_labeldp.errors import TransportError
-from p2p_labeldp.facts import Ended, Fact, Listening, Outcome, Reason, Traffic
-from p2p_labeldp.network import addresses, lifeline
+from p2p_labeldp.facts import Fact, Listening
+from p2p_labeldp.network import addresses
 from p2p_labeldp.network.federated.learner import Order
 from p2p_labeldp.network.federated.study import Trained, TrainedModel, UpdateStudy, specs_of
 from p2p_labeldp.network.launcher import (
@@ -28,11 +25,7 @@ from p2p_labeldp.network.launcher import (
     START_SECONDS,
     START_SECONDS_A_PEER,
     OnFact,
-    Reader,
-    announced,
-    start,
-    stop_after,
-    widen,
+    conduct,
 )
 from p2p_labeldp.network.study import Where
 from p2p_labeldp.network.zygote import send_batch
@@ -48,65 +41,30 @@ def play(study: UpdateStudy, *, on_fact: OnFact = lambda _fact: None) -> Trained
     Raises:
         TransportError: The learner or the zygote did not start, or died.
     """
-    lifeline.raise_descriptor_limit()
-    block = addresses.claim(1)
-    read_fd, write_fd = os.pipe()
-    widen(write_fd)
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
-        with os.fdopen(read_fd, "rb") as incoming:
-            host, port = block.address(0)
-            learner = start("federated.learner", write_fd, processes, host, str(port), talks=True)
-            assert learner.stdin is not None
-            assert learner.stdout is not None
-            where = announced(learner.stdout)
-            batches, zygotes_end = socket.socketpair()
-            with zygotes_end:
-                fd = zygotes_end.fileno()
-                zygote = start("federated.zygote", write_fd, processes, str(fd), more_fds=(fd,))
-            os.close(write_fd)
-            write_fd = -1
-            opening = _Opening(study, learner.stdin)
-            threading.Thread(target=_feed, args=(batches, study, where), daemon=True).start()
-            threading.Thread(target=stop_after, args=(zygote, learner), daemon=True).start()
-            handed_over = Reader(learner.stdout, then=lambda: _give_up(zygote.kill))
-            events: list[Fact] = []
-            for line in incoming:  # until the last process that could write to the pipe is gone
-                fact = facts.decode(line)
-                events.append(fact)
-                opening.hear(fact)
-                on_fact(fact)
-            opening.cancel()
-            model = decode_model(handed_over.data())
-    finally:
-        if write_fd >= 0:
-            os.close(write_fd)
-        for process in processes:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
-        block.claim.close()
-    ended = {fact.peer for fact in events if isinstance(fact, Ended)}
-    events += [
-        Ended(peer=i, outcome=Outcome.FAILED, reason=Reason.CRASHED) for i in range(len(study)) if i not in ended
-    ]
-    traffic = [fact for fact in events if isinstance(fact, Traffic)]
+    heard = conduct(
+        learner="federated.learner",
+        zygote="federated.zygote",
+        block=addresses.claim(1),
+        peers=len(study),
+        opens=lambda learner, give_up: _Opening(study, learner, give_up),
+        feed=lambda batches, where: _feed(batches, study, where),
+        on_fact=on_fact,
+    )
     return Trained(
-        model=model,
-        facts=events,
-        messages=sum(fact.messages for fact in traffic),
-        bytes=sum(fact.bytes for fact in traffic),
-        seconds=time.monotonic() - opening.at,
+        model=decode_model(heard.handed_over),
+        facts=heard.facts,
+        messages=heard.messages,
+        bytes=heard.bytes,
+        seconds=time.monotonic() - heard.opened,
     )
 
 
 class _Opening:
     """Opens the run when every peer is there, or when it is time, whoever is missing."""
 
-    def __init__(self, study: UpdateStudy, learner: IO[bytes]) -> None:
+    def __init__(self, study: UpdateStudy, learner: IO[bytes], give_up: Callable[[], None]) -> None:
         self.at = time.monotonic()
+        self._give_up = give_up
         self._study = study
         self._learner = learner
         self._there = 0
@@ -132,14 +90,13 @@ class _Opening:
         with suppress(OSError), self._learner:  # if the learner is gone, reading what it trained will tell
             self._learner.write(msgspec.msgpack.encode(Order(terms=self._study.terms, seed=self._study.seed)))
 
+    def without_learner(self) -> None:
+        """The learner is gone: peers that are still there after a while wait for nothing."""
+        _later(END_SECONDS, self._give_up)
+
     def cancel(self) -> None:
         """Nobody is left to wait for."""
         self._timer.cancel()
-
-
-def _give_up(kill: Callable[[], None]) -> None:
-    """The learner is gone: peers that are still there after a while wait for nothing."""
-    _later(END_SECONDS, kill)
 
 
 def _later(seconds: float, call: Callable[[], None]) -> threading.Timer:
