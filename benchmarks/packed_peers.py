@@ -28,14 +28,15 @@ from p2p_labeldp.network.study import Study, Terms
 from p2p_labeldp.protocol.manifest import Deadlines
 
 CLUSTER_SIZE = 100
-GOSSIP_PERIOD = 2.4
-DEADLINES = Deadlines(join=67.2, exchange=81.0, closing=101.0, report=111.0)  # 28 periods: mates are found late
+DEGREE = 4
+GOSSIP_PERIOD = 5.0
+DEADLINES = Deadlines(join=60.0, exchange=74.0, closing=98.0, report=108.0)  # 12 periods
 TARGET_SECONDS = 120.0
 TARGET_CPU_SECONDS = 240.0
 
 
-def study_of(peers: int, *, per_process: int, deadlines: Deadlines, gossip_period: float) -> Study:
-    """Peers around the points (0, 0), (20, 0), ...; neighbours of the start are drawn over all of them."""
+def study_of(peers: int, *, per_process: int, graph: str) -> Study:
+    """Peers around the points (0, 0), (20, 0), ...; whom they know at the start has nothing to do with clusters."""
     clusters = peers // CLUSTER_SIZE
     rng = np.random.default_rng(0)
     centres = np.array([[20.0 * i, 0.0] for i in range(clusters)])
@@ -49,15 +50,15 @@ def study_of(peers: int, *, per_process: int, deadlines: Deadlines, gossip_perio
         flip_probability=None,
         tolerated_loss=0.05,
         minimum_size=CLUSTER_SIZE // 2,
-        deadlines=deadlines,
-        gossip_period=gossip_period,
+        deadlines=DEADLINES,
+        gossip_period=GOSSIP_PERIOD,
         study=True,
     )
     return Study(
         terms=terms,
         features=features,
         labels=(features[:, 1] > 0).astype(np.int64),
-        neighbours=topology.neighbours("random_regular", len(features), degree=8, seed=0),
+        neighbours=topology.neighbours(graph, len(features), degree=DEGREE, seed=0),
         seed=0,
         peers_per_process=per_process,
     )
@@ -73,8 +74,9 @@ def main() -> int:
     parser.add_argument("--peers", type=int, default=10_000)
     parser.add_argument("--per-process", type=int, default=5000)
     parser.add_argument("--slow", type=float, default=1.0, help="times the length of each phase")
+    parser.add_argument("--graph", default="seeds", choices=("seeds", "random_regular"), help="of first contacts")
     options = parser.parse_args()
-    chosen = study_of(options.peers, per_process=options.per_process, deadlines=DEADLINES, gossip_period=GOSSIP_PERIOD)
+    chosen = study_of(options.peers, per_process=options.per_process, graph=options.graph)
     chosen = dataclasses.replace(chosen, terms=chosen.terms.slowed(options.slow))
     began, cpu = time.monotonic(), cpu_seconds()
     played = launcher.play(chosen)

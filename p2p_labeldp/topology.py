@@ -6,6 +6,7 @@ labels and its randomness protects nothing; it decides how many hops news takes 
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,24 +18,27 @@ from p2p_labeldp.randomness import Stream
 if TYPE_CHECKING:
     import networkx
 
-KINDS = ("random_regular", "ring", "small_world", "star", "file")
+KINDS = ("random_regular", "ring", "small_world", "star", "seeds", "file")
 _REWIRED = 0.1  # share of small-world edges that are rewired: short paths, still many triangles (Watts, Strogatz 1998)
 _ATTEMPTS = 100  # draws of a random graph until one is connected; from degree 3 the first one nearly always is
 
 
 def neighbours(kind: str, size: int, *, degree: int, seed: int, path: str | None = None) -> list[list[int]]:
-    """The graph as a list: whom each ordinal 0 .. size - 1 knows, in increasing order. Knowing is mutual.
+    """The graph as a list: whom each ordinal 0 .. size - 1 knows, in increasing order.
 
     - ``random_regular``: uniform among the connected graphs in which each peer knows ``degree`` others.
     - ``ring``: each knows the two beside it.
     - ``small_world``: a ring lattice of ``degree`` neighbours, a tenth of its edges rewired, connected.
     - ``star``: all know ordinal 0, and it knows all.
+    - ``seeds``: as a deployment is set up. The first peers, as many as the square root of ``size``, are seeds: each
+      peer is told ``degree`` of them, drawn uniformly, and nobody is told of anybody else. Mates meet at seeds, so
+      that among many clusters a peer finds its own after a third of the questions that another graph takes.
     - ``file``: an edge list, two ordinals a line; blank lines and what follows ``#`` don't count.
 
-    ``degree`` is read by the two random kinds only. It is cut to ``size - 1`` (everybody knows everybody), so that
-    a default made for many peers serves three. Where no graph has it exactly (an odd degree with an odd number of
-    peers; any odd degree in a small world, whose lattice has as many neighbours on either side) it is lowered by one,
-    from 1 raised to 2.
+    Knowing is mutual, but that seeds are not told who knows them. ``degree`` is read by the random kinds only. It is
+    cut to ``size - 1`` (everybody knows everybody), so that a default made for many peers serves three. Where no graph
+    has it exactly (an odd degree with an odd number of peers; any odd degree in a small world, whose lattice has as
+    many neighbours on either side) it is lowered by one, from 1 raised to 2.
 
     Args:
         kind: One of ``KINDS``.
@@ -57,6 +61,8 @@ def neighbours(kind: str, size: int, *, degree: int, seed: int, path: str | None
 
     # A generator object, so that a second attempt goes on where the first one stopped.
     source = random.Random(randomness.generator_seed(seed, Stream.TOPOLOGY))  # noqa: S311  replayable on purpose
+    if kind == "seeds":
+        return _seeds(size, degree, source)
     if kind == "ring":
         graph = nx.cycle_graph(size)
     elif kind == "star":
@@ -105,6 +111,14 @@ def _disconnected(degree: int, size: int) -> ConfigurationError:
         f"{degree} given for {size} peers; {_ATTEMPTS} graphs drawn, none connected; 3 to {size - 1} give one",
         field="topology.degree",
     )
+
+
+def _seeds(size: int, degree: int, source: random.Random) -> list[list[int]]:
+    """Seeds know as many others in a ring of them as they are told, so that none is an island; the rest draw theirs."""
+    count = min(size, max(math.isqrt(size - 1) + 1, degree + 1))
+    told = min(degree, count - 1)
+    ring = [sorted((seed + 1 + step) % count for step in range(told)) for seed in range(count)]
+    return ring + [sorted(source.sample(range(count), told)) for _ in range(size - count)]
 
 
 def _read(path: str | None, size: int) -> networkx.Graph:

@@ -1,5 +1,6 @@
 """Every graph of first contacts is connected, mutual and decided by its seed."""
 
+import math
 import subprocess
 import sys
 import typing
@@ -41,6 +42,25 @@ def test_the_kinds_are_those_of_the_configuration():
 @pytest.mark.parametrize("degree", [2, 3, 4, 6, 7, 50, 1000])
 def test_graphs_are_connected_mutual_and_without_loops(kind, size, degree):
     check(neighbours(kind, size, degree=degree, seed=1), size)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 8, 101])
+@pytest.mark.parametrize("degree", [1, 2, 3, 7, 50, 1000])
+def test_everybody_is_told_of_seeds_only_and_no_seed_is_an_island(size, degree):
+    graph = neighbours("seeds", size, degree=degree, seed=1)
+    seeds = {other for known in graph for other in known}
+    assert len(graph) == size
+    assert all(len(known) == len(set(known)) == min(degree, len(seeds) - 1) for known in graph)
+    assert all(ordinal not in known and known == sorted(known) for ordinal, known in enumerate(graph))
+    assert seeds == set(range(len(seeds))) <= reached(graph)
+    assert len(seeds) == min(size, max(degree + 1, math.ceil(math.sqrt(size))))
+
+
+def test_which_seeds_a_peer_is_told_is_drawn():
+    first, second = (neighbours("seeds", 101, degree=3, seed=seed) for seed in (1, 2))
+    assert first == neighbours("seeds", 101, degree=3, seed=1)
+    assert first != second
+    assert len({tuple(known) for known in first}) > 50
 
 
 @pytest.mark.parametrize(

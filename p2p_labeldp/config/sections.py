@@ -15,7 +15,7 @@ from p2p_labeldp.config.section import Section
 from p2p_labeldp.config.updates import Updates
 from p2p_labeldp.errors import ConfigurationError
 
-TopologyKind: TypeAlias = Literal["random_regular", "ring", "small_world", "star", "file"]
+TopologyKind: TypeAlias = Literal["random_regular", "ring", "small_world", "star", "seeds", "file"]
 ExchangeKind: TypeAlias = Literal["resample", "permute"]
 MechanismKind: TypeAlias = Literal["resampling", "uniform_rr", "cluster_rr", "none"]
 ModelName: TypeAlias = Literal[
@@ -100,11 +100,12 @@ class Topology(Section, frozen=True, kw_only=True):
 
     kind: Annotated[TopologyKind, OneOf(typing.get_args(TopologyKind))] = "random_regular"
     """Shape of the graph of first contacts. Default ``random_regular``: connected almost surely at small degree, and
-    no peer carries more than another."""
+    no peer carries more than another. ``seeds`` is how deployments start, and the fastest with many clusters."""
 
     degree: Annotated[int, Whole(at_least=1)] = 6
-    """First contacts of each peer, at least 1; read by ``random_regular`` and ``small_world``. Default 6: the graph
-    stays connected when a third of the peers are lost, and news crosses a thousand peers in about four hops."""
+    """First contacts of each peer, at least 1; read by ``random_regular``, ``small_world`` and ``seeds``. Default 6:
+    the graph stays connected when a third of the peers are lost, and news crosses a thousand peers in about four
+    hops."""
 
     path: Annotated[str | None, Text()] = None
     """Edge list for ``kind = "file"``: two ordinals a line; relative to the working directory. Default: none."""

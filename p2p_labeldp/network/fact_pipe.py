@@ -7,17 +7,19 @@ import os
 import select
 
 from p2p_labeldp import facts
-from p2p_labeldp.facts import Exchanged, Fact
+from p2p_labeldp.facts import Exchanged, Fact, Met
 
-WAIT_SECONDS = 0.1  # of a request's fact, for company
+WAIT_SECONDS = 0.1  # for company
+PATIENT = (Exchanged, Met)
 
 
 class FactPipe:
     """Writes facts as JSON lines; a sink, to be called where an event loop runs.
 
     Many processes write to the same pipe. Each write is of whole lines and no longer than PIPE_BUF, so lines never mix.
-    Whatever a peer has done is written before it goes on, and outlives it. Only the facts that tell of requests, three
-    of four, wait for the next other one, or for a moment: a write wakes the launcher, and costs as much as a signature.
+    Whatever a peer has done is written before it goes on, and outlives it. Only the facts that tell of requests and of
+    records that came in, nine of ten, wait for the next other one, or for a moment: a write wakes the launcher, and
+    costs as much as a signature.
 
     Args:
         fd: The pipe's end.
@@ -34,7 +36,7 @@ class FactPipe:
         if len(self._waiting) + len(line) > select.PIPE_BUF:
             self.flush()
         self._waiting += line
-        if not isinstance(fact, Exchanged):
+        if not isinstance(fact, PATIENT):
             self.flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WAIT_SECONDS, self.flush)

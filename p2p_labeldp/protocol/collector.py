@@ -53,7 +53,7 @@ from p2p_labeldp.protocol.messages import (
 )
 from p2p_labeldp.protocol.peer import GRACE_SECONDS
 
-FIRST_CONTACTS_A_TICK = 8
+FIRST_CONTACTS_A_TICK = 8  # at least
 FINAL_PULLS_A_CLUSTER = 2  # right before the deadline, from different members
 SEND_SECONDS = 5.0
 RECOVERY_PERIODS = 3  # after a restart, in which the records that were lost are pulled again
@@ -280,9 +280,11 @@ class Collector(Machine):
             self._quiet[pulled] = 0 if news else min(self._quiet.get(pulled, 0) + 1, 16)
 
     def _on_pull(self, now: float) -> None:
-        """A few first contacts, and one member of each cluster whose last pulls were worth it."""
+        """A few first contacts, or one for each cluster of which nobody is known; and one member of each cluster whose
+        last pulls were worth it."""
         self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
-        for contact in self._contacts.take(FIRST_CONTACTS_A_TICK):
+        unknown = self.opened.clustering.count - len(list(self._census))
+        for contact in self._contacts.take(max(FIRST_CONTACTS_A_TICK, unknown)):
             self._pull(contact, None, now)
         for cluster in self._census:
             if self._next_pull.get(cluster, 0.0) <= now:

@@ -168,9 +168,9 @@ class Dissemination:
         self._machine.set_alarm(ALARM, now + self._rng.random() * self._period)
 
     def _pause(self, now: float) -> None:
-        pause = self._period * min(1 << self._quiet, SLOWEST)
-        if len(self._directory.mates) >= self._enough:  # who knows too few has no reason to rest
-            self._quiet = min(self._quiet + 1, SLOWEST)
+        rest = len(self._directory.mates) >= self._enough  # who knows too few has no reason to
+        pause = self._period * (min(1 << self._quiet, SLOWEST) if rest else 1)
+        self._quiet = min(self._quiet + 1, SLOWEST)
         self._machine.set_alarm(ALARM, now + self._jitter(pause))
 
     def _jitter(self, seconds: float) -> float:
@@ -183,18 +183,17 @@ class Dissemination:
     def _directory_targets(self) -> list[Address]:
         """A mate, or instead a stranger now and then; both as long as hardly any mate is known.
 
-        When all mates known say the same, or they are fewer than a cluster must have, there may be others that none of
-        them knows: only a stranger can tell.
+        When all mates known say the same there may be others that none of them knows: only a stranger can tell.
         """
         entry = self._directory.mates.any_but(self._me, self._rng)
         if entry is None:
             return self._strangers(LONELY_STRANGERS)
-        mate, members = address_of(entry), len(self._directory.mates)
+        mate = address_of(entry)
         if self.complete_roster:
             return [mate]
-        if members <= FEW_MATES:
+        if len(self._directory.mates) <= FEW_MATES:
             return [mate, *self._strangers(1)]
-        if (self._quiet or members < self._enough) and self._rng.random() < STRANGER_SHARE:
+        if self._quiet and self._rng.random() < STRANGER_SHARE:
             return self._strangers(1) or [mate]
         return [mate]
 
