@@ -5,6 +5,7 @@ import pytest
 
 from p2p_labeldp.facts import Accepted, Rejected
 from p2p_labeldp.protocol import census
+from p2p_labeldp.protocol import collector as collectors
 from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol.collector import FIRST_CONTACTS_A_TICK, State
 from p2p_labeldp.protocol.exchange import answer_info
@@ -113,6 +114,22 @@ def test_who_asks_for_the_manifest_is_asked_for_records():
         f"peer-{i}" for i in range(1, FIRST_CONTACTS_A_TICK + 4)
     )
     assert all(send.message.records == () for send in hand.sent(Digest))
+
+
+def test_as_many_strangers_are_asked_as_clusters_are_unknown(monkeypatch):
+    """A few a tick would find the last of a hundred clusters when the round is over."""
+    monkeypatch.setattr(collectors, "FIRST_CONTACTS_A_TICK", 1)
+    hand = Hand(collector())
+    hand.start()
+    for i in range(1, 10):
+        hand.receive(GetManifest(f"peer-{i}", 7000), keys(i).peer_id, 0.1)
+    hand.run(1.0)
+    asked = hand.sent(Digest)
+    assert len(asked) == OPENED.clustering.count == 3
+    hand.answer(asked[0], Offer((record(20, cluster=1), record(21, cluster=2)), b""), 1.1)
+    hand.run(2.0)
+    strangers = [send for send in hand.sent(Digest) if send.to.host not in ("peer-20", "peer-21")]
+    assert len(strangers) == 3 + 1
 
 
 def test_a_first_contact_that_does_not_answer_is_asked_again():
