@@ -89,9 +89,7 @@ async def test_a_fact_of_any_length_arrives_after_what_waited_and_before_what_co
         pipe(fact)
     written = [data for _, data in found]
     assert all(len(data) <= select.PIPE_BUF for data in written)
-    assert any(data[:1].isdigit() for data in written) == (
-        members > 12_000
-    )  # the control: in one piece it would not fit
+    assert any(data[:1].isdigit() for data in written) == (members > 12_000)  # 12,000 just fit into one
     assert list(told(b"".join(written).splitlines(keepends=True))) == facts_told
 
 

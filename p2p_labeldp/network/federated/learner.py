@@ -192,7 +192,6 @@ def main() -> int:
     lifeline.tie(parent)
     lifeline.raise_descriptor_limit()
     secret = bytes.fromhex(sys.argv[5]) if len(sys.argv) > 5 else randomness.secure().identity()
-
     pipe = FactPipe(facts_fd)
 
     def sink(fact: Fact) -> None:
