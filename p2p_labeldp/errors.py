@@ -21,6 +21,9 @@ LabelDPError
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 
 class LabelDPError(Exception):
     """Root of all errors raised on purpose by this package."""
@@ -37,6 +40,25 @@ class ConfigurationError(LabelDPError):
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(f"{field}: {message}" if field else message)
         self.field = field
+
+
+@contextmanager
+def naming(words: Mapping[str, str]) -> Iterator[None]:
+    """Has complaints name what was given, the option of a command, say, where the code below knows a parameter or key.
+
+    Args:
+        words: What to say, by the complaint's field; a complaint about another field stays as it is.
+
+    Raises:
+        ConfigurationError: The complaint.
+    """
+    try:
+        yield
+    except ConfigurationError as exc:
+        word = words.get(exc.field or "")
+        if word is None:
+            raise
+        raise ConfigurationError(str(exc).removeprefix(f"{exc.field}: "), field=word) from exc
 
 
 class PrivacyError(LabelDPError):

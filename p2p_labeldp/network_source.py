@@ -65,14 +65,14 @@ class NetworkSource:
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
-            raise ConfigurationError(f"{self.engine!r} given; one of {', '.join(ENGINES)} is needed", field="--engine")
+            raise ConfigurationError(f"{self.engine!r} given; one of {', '.join(ENGINES)} is needed", field="engine")
         if not LEAST_SIZE <= self.cluster_size <= MAX_CLUSTER_SIZE:
             raise ConfigurationError(
                 f"{self.cluster_size} given; {LEAST_SIZE} to {MAX_CLUSTER_SIZE} are possible among real peers",
                 field="cluster_size",
             )
         if not LEAST_SIZE <= self.peers <= MAX_PEERS:
-            raise ConfigurationError(f"{self.peers} given; {LEAST_SIZE} to {MAX_PEERS} are possible", field="--peers")
+            raise ConfigurationError(f"{self.peers} given; {LEAST_SIZE} to {MAX_PEERS} are possible", field="peers")
 
     @property
     def clusters(self) -> int:

@@ -19,7 +19,7 @@ from p2p_labeldp import experiment, measuring, owndata, suggestion
 from p2p_labeldp.accounting import targets, views
 from p2p_labeldp.accounting.guarantee import Guarantee
 from p2p_labeldp.config import Config
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, naming
 from p2p_labeldp.labels import LabelSpace
 from p2p_labeldp.measuring import Question, Row
 from p2p_labeldp.results import Noisy, Result, ViewResult
@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["population", "virtual", "processes"]
 SIZES = (8, 16, 32, 64, 128)
+ARGUMENTS = {
+    "configuration": "data",
+    "data.test_share": "test_size",
+    "clusters.count": "clusters",
+    "clusters.minimum_size": "minimum_size",
+    "mechanism.target_epsilon": "epsilon",
+    "mechanism.flip_probability": "flip_probability",
+    "mechanism.tolerated_loss": "tolerated_loss",
+    "learner.model": "model",
+}
+"""Of the functions below, by the keys of the configuration that they set."""
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -162,6 +173,7 @@ class Measured:
         return _frame([msgspec.structs.asdict(row) for row in self.rows])
 
 
+@naming(ARGUMENTS)
 def simulate(
     *,
     X: npt.ArrayLike | None = None,  # noqa: N803  scikit-learn's name
@@ -308,6 +320,7 @@ def plan(
     return Planned(**asdict(found))
 
 
+@naming(ARGUMENTS)
 def measure(
     *,
     data: str = "breast-cancer",

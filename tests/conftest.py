@@ -1,6 +1,7 @@
 """What tests of several packages share."""
 
 import asyncio
+import re
 
 import numpy as np
 import pytest
@@ -17,13 +18,13 @@ from p2p_labeldp.protocol.manifest import Deadlines
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-ON_BOTH_LOOPS = ("test_http", "test_host", "test_posting")
+ON_BOTH_LOOPS = re.compile(r"(^|\.)network\.(http\.|test_host$)")
 
 
 def pytest_asyncio_loop_factories(config, item):
     """What stands on sockets has to hold on the loop of a process with one peer and on that of one with many."""
     loops_of_peers = {"one peer": asyncio.new_event_loop, "many peers": loops.busy}
-    if item.module.__name__.rpartition(".")[2] in ON_BOTH_LOOPS:
+    if ON_BOTH_LOOPS.search(item.module.__name__):
         return loops_of_peers
     return {"one peer": asyncio.new_event_loop}
 

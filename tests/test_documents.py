@@ -22,7 +22,14 @@ import p2p_labeldp
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
-LEAST = {"README.md": 12, "docs/tutorial.md": 8, "docs/attack-us.md": 8, "docs/deploy.md": 2}  # blocks that run
+LEAST = {  # blocks that run
+    "README.md": 13,
+    "docs/tutorial.md": 14,
+    "docs/attack-us.md": 8,
+    "docs/deploy.md": 2,
+    "docs/mechanisms.md": 3,
+    "docs/updates.md": 5,
+}
 PROGRAMS = ("p2p-labeldp", "make", "git", "pip", "docker", "kubectl", "sudo", "build-image", "python")
 WORDS = ("for", "source")
 PHASES = {"join": 14, "exchange": 6, "closing": 6, "report": 4}
@@ -116,6 +123,35 @@ def test_no_command_hides_in_a_block_that_is_not_run(name):
 def test_no_other_document_has_commands():
     for name in set(DOCUMENTS) - set(LEAST):
         assert not [block for block in of(name) if block.kind != "text"], name
+
+
+def dead_links(name):
+    """The links to other files, and to headings in them, that lead nowhere; from the folder of the document."""
+    text, here = (ROOT / name).read_text(encoding="utf-8"), ROOT / name
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        path, _, heading = target.partition("#")
+        there = (here.parent / path).resolve() if path else here
+        if "://" in target:
+            continue
+        if not there.exists() or (heading and heading not in _anchors(there.read_text(encoding="utf-8"))):
+            yield target
+
+
+def _anchors(text):
+    """What GitHub calls the headings: lower case, punctuation dropped, hyphens for spaces."""
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_link_leads_somewhere(name):
+    assert list(dead_links(name)) == []
+
+
+def test_a_link_that_leads_nowhere_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "one.md").write_text("# A, b\n[x](#a-b) [x](#b) [x](two.md) [x](one.md#a-b) [x](https://example.org)")
+    assert list(dead_links("one.md")) == ["#b", "two.md"]
 
 
 @pytest.mark.processes

@@ -95,11 +95,11 @@ def test_a_lower_bound_is_found_where_rounds_are_many():
 @pytest.mark.parametrize(
     ("more", "field"),
     [
-        ({"engine": "population"}, "--engine"),
+        ({"engine": "population"}, "engine"),
         ({"cluster_size": 1}, "cluster_size"),
         ({"cluster_size": 10_001}, "cluster_size"),
-        ({"peers": 1}, "--peers"),
-        ({"peers": 10_001}, "--peers"),
+        ({"peers": 1}, "peers"),
+        ({"peers": 10_001}, "peers"),
     ],
 )
 def test_what_cannot_be_played_is_refused_at_birth(more, field):

@@ -97,12 +97,12 @@ def test_without_pandas_a_frame_says_what_to_install(monkeypatch):
     [
         ({}, "X, y: X and y are needed"),
         ({"X": [[1.0]]}, "X, y: X and y are needed"),
-        ({"data": "irises"}, "configuration: 'irises' given"),
-        ({"data": "iris", "epsilon": 0}, "mechanism.target_epsilon: 0 given"),
-        ({"data": "iris", "engine": "cloud"}, "--engine: 'cloud' given"),
-        ({"data": "iris", "model": "deep"}, "learner.model: 'deep' given"),
-        ({"data": "iris", "clusters": 0}, "clusters.count: 0 given"),
-        ({"data": "iris", "test_size": 1.0}, "data.test_share: 1.0 given"),
+        ({"data": "irises"}, "data: 'irises' given"),
+        ({"data": "iris", "epsilon": 0}, "epsilon: 0 given"),
+        ({"data": "iris", "engine": "cloud"}, "engine: 'cloud' given"),
+        ({"data": "iris", "model": "deep"}, "model: 'deep' given"),
+        ({"data": "iris", "clusters": 0}, "clusters: 0 given"),
+        ({"data": "iris", "test_size": 1.0}, "test_size: 1.0 given"),
     ],
 )
 def test_what_is_impossible_is_one_line(arguments, line):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError, UnsupportedComposition
+from p2p_labeldp.errors import ClusterTooSmall, ConfigurationError, UnsupportedComposition, naming
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,9 +30,12 @@ OPTIONS = {
                 "colluders",
                 "confidence",
                 "delta",
+                "dask",
                 "dimension",
+                "engine",
                 "epsilon",
                 "exchange",
+                "jobs",
                 "levels",
             ),
             *(
@@ -40,11 +43,13 @@ OPTIONS = {
                 "max_radius",
                 "members",
                 "participations",
+                "peers",
                 "radius",
                 "reports",
                 "rounds",
                 "seed",
                 "size",
+                "sizes",
                 "success",
             ),
             *("tolerated_loss", "trials", "wrong"),
@@ -69,12 +74,8 @@ def refusing(**renamed: str) -> Iterator[None]:
         ConfigurationError: Whatever was refused.
     """
     try:
-        yield
-    except ConfigurationError as exc:
-        option = {**OPTIONS, **renamed}.get(exc.field or "")
-        if option is None:
-            raise
-        raise ConfigurationError(str(exc).removeprefix(f"{exc.field}: "), field=option) from exc
+        with naming({**OPTIONS, **renamed}):
+            yield
     except (ClusterTooSmall, UnsupportedComposition) as exc:
         raise ConfigurationError(str(exc)) from exc
     except MemoryError as exc:

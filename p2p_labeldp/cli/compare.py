@@ -72,7 +72,7 @@ def command(
             typer.echo(f"trial {number} of {trials}", err=True)
 
     chosen = about.config
-    with owndata.refusing(own=about.own), answers.refusing():
+    with answers.refusing(**about.options):
         comparing.check(chosen, seed=about.seed, trials=trials)
         if about.own:
             chosen, found = owndata.chosen_clusters(chosen, seed=about.seed, fixed=about.fixed, say=not quiet)

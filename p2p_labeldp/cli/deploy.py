@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, naming
 
 if TYPE_CHECKING:
     from p2p_labeldp.deployment.plan import Plan
@@ -94,13 +95,14 @@ def compose(
     from p2p_labeldp.deployment.files import as_yaml, secrets_owner, write
     from p2p_labeldp.network import limits
 
-    shards = peers if shards is None else shards
-    planning.check_sizes(peers=peers, shards=shards)
     here = limits.read()
     left = None if here.memory is None else here.memory >> 20
-    planning.check_machine(
-        peers=peers, shards=shards, memory_mib=left if memory is None else memory, subnet=_network(subnet)
-    )
+    with _counted(shards):
+        shards = peers if shards is None else shards
+        planning.check_sizes(peers=peers, shards=shards)
+        planning.check_machine(
+            peers=peers, shards=shards, memory_mib=left if memory is None else memory, subnet=_network(subnet)
+        )
     hosts = [composing.shard_host(i) for i in range(shards)]
     made = _plan(configuration, peers, hosts, composing.LEARNER, examples, overrides, here.cores)
     uid, gid = secrets_owner()
@@ -130,9 +132,10 @@ def k8s(
     from p2p_labeldp.deployment.files import as_yaml, write
     from p2p_labeldp.network import limits
 
-    shards = peers if shards is None else shards
-    planning.check_sizes(peers=peers, shards=shards)
-    kubernetes.check(shards)
+    with _counted(shards):
+        shards = peers if shards is None else shards
+        planning.check_sizes(peers=peers, shards=shards)
+        kubernetes.check(shards)
     hosts = [kubernetes.shard_host(i) for i in range(shards)]
     made = _plan(configuration, peers, hosts, kubernetes.LEARNER, examples, overrides, limits.read().cores)
     untried = "Fits the API's schema; was tried on no cluster. Holds secrets."
@@ -143,6 +146,11 @@ def k8s(
     )
     write(out, public={}, secret={"peers.yaml": first, "learner.yaml": then})
     typer.echo(f"{out}/peers.yaml: {peers} peers in {shards} pods; {out}/learner.yaml: the learner, for when they run")
+
+
+def _counted(shards: int | None) -> AbstractContextManager[None]:
+    """Where nobody said how many containers, a complaint about their number says where it comes from."""
+    return naming({} if shards is not None else {"--shards": "--shards (not given, so --peers)"})
 
 
 def _plan(
@@ -157,11 +165,12 @@ def _plan(
     from p2p_labeldp.deployment import plan as planning
 
     settings = list(overrides or [])
-    chosen = planning.configured(configuration, peers=peers, settings=settings)
-    held = None if examples is None else [_example(examples, i) for i in range(peers)]
-    return planning.make(
-        chosen, peers=peers, hosts=hosts, learner=learner, examples=held, settings=settings, cores=cores
-    )
+    with naming({"data.peers": "--peers"}):
+        chosen = planning.configured(configuration, peers=peers, settings=settings)
+        held = None if examples is None else [_example(examples, i) for i in range(peers)]
+        return planning.make(
+            chosen, peers=peers, hosts=hosts, learner=learner, examples=held, settings=settings, cores=cores
+        )
 
 
 def _example(directory: str, index: int) -> Content:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, naming
 
 HELP = """Write a few training rows of a data set, or of a table of your own, as example files, one peer each.
 
@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """See ``HELP``."""
     from p2p_labeldp import config, experiment
-    from p2p_labeldp.cli import owndata
+    from p2p_labeldp.cli import subject
 
     if count < 2:
         raise ConfigurationError(f"{count} given; at least 2 are needed", field="--count")
@@ -41,7 +41,7 @@ def command(
     if csv is not None and name is not None:
         raise ConfigurationError(f"given together with {name!r}; one of the two is possible", field="--csv")
     data = {"name": name or DEFAULT} if csv is None else {"csv": csv, "label": label}
-    with owndata.refusing(own=csv is not None):
+    with naming({**subject.OF_A_TABLE, "data.name": "NAME", "data.peers": "--count"}):
         split = experiment.split_of(
             config.from_mapping({"data": {**data, "peers": count}}), seed=experiment.PUBLIC_SEED
         )

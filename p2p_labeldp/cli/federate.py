@@ -10,6 +10,8 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from p2p_labeldp.cli import subject
+from p2p_labeldp.errors import naming
 from p2p_labeldp.facts import Averaged, Fact
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ def command(
 
     from p2p_labeldp.federated import experiment, result
 
-    prepared = experiment.prepare(chosen, engine=engine, seed=seed, data_directory=data_dir)
+    with naming(subject.OF_ROUNDS):
+        prepared = experiment.prepare(chosen, engine=engine, seed=seed, data_directory=data_dir)
     for warning in prepared.warnings:
         typer.echo(f"warning: {warning}", err=True)
     planned = prepared.planned

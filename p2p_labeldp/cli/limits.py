@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import naming
 
 if TYPE_CHECKING:
     from p2p_labeldp.protocol.policy import Policy
@@ -73,7 +73,7 @@ def policy_of(
     from p2p_labeldp.protocol.policy import Policy
 
     pinned = None if enrolment_key is None else peer_id(enrolment_key, field="--enrolment-key")
-    try:
+    with naming(_FLAGS):
         return Policy(
             epsilon=max_epsilon,
             local_epsilon=max_local_epsilon,
@@ -82,6 +82,3 @@ def policy_of(
             minimum_size=minimum_size,
             enrolment_key=pinned,
         )
-    except ConfigurationError as exc:
-        field = exc.field or ""
-        raise ConfigurationError(str(exc).removeprefix(f"{field}: "), field=_FLAGS.get(field, field)) from exc

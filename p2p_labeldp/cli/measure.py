@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from p2p_labeldp.cli.answers import refusing
 from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -105,16 +106,17 @@ def command(
 
     if peers is not None and engine == "population":
         raise ConfigurationError(f"{peers} given; only rounds of real peers have a number of them", field="--peers")
-    question = Question(
-        config=chosen,
-        trials=trials,
-        seed=seed,
-        confidence=confidence,
-        engine=engine,
-        peers=PEERS if peers is None else peers,
-        mechanism=mechanism,
-    )
-    check(question, sizes=wanted, jobs=jobs, dask=dask)
+    with refusing():
+        question = Question(
+            config=chosen,
+            trials=trials,
+            seed=seed,
+            confidence=confidence,
+            engine=engine,
+            peers=PEERS if peers is None else peers,
+            mechanism=mechanism,
+        )
+        check(question, sizes=wanted, jobs=jobs, dask=dask)
     directory = Path(out)
     with kept.opened(directory) as rows:
         known = sorted(set(wanted) & set(rows.answers(question)))

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
-
-from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from p2p_labeldp.config import Config
@@ -17,27 +13,6 @@ if TYPE_CHECKING:
     from p2p_labeldp.suggestion import Suggestion
 
 LOCAL = "on this screen only (reads the labels, so it is not private, and is kept nowhere)"
-FLAGS = {
-    "data.csv": "--csv",
-    "data.label": "--label",
-    "data.classes": "--classes",
-    "data.separator": "--separator",
-    "data.decimal": "--decimal",
-    "data.encoding": "--encoding",
-    "clusters.count": "--clusters",
-}
-
-
-@contextmanager
-def refusing(*, own: bool) -> Iterator[None]:
-    """Names the flag where a complaint names the key that it sets."""
-    try:
-        yield
-    except ConfigurationError as exc:
-        flag = FLAGS.get(exc.field or "")
-        if flag is None or not own:
-            raise
-        raise ConfigurationError(str(exc).removeprefix(f"{exc.field}: "), field=flag) from exc
 
 
 def chosen_clusters(config: Config, *, seed: int | None, fixed: bool, say: bool) -> tuple[Config, Suggestion]:

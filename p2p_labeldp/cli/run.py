@@ -10,7 +10,7 @@ import typer
 
 from p2p_labeldp.cli import owndata, subject
 from p2p_labeldp.cli.dashboard import DashboardPlace, check_watchable, dashboard_at, say
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, naming
 
 HELP = """Play one round and train on what it reports.
 
@@ -86,9 +86,9 @@ def command(
     from p2p_labeldp.cli import progress
     from p2p_labeldp.reports import table
 
-    experiment.check_engine(engine)
-    check_watchable(dashboard, engine)
-    with owndata.refusing(own=about.own):
+    with naming(about.options):
+        experiment.check_engine(engine)
+        check_watchable(dashboard, engine)
         if about.own:
             chosen, found = owndata.chosen_clusters(chosen, seed=seed, fixed=about.fixed, say=not quiet)
             noise = owndata.planned(chosen)

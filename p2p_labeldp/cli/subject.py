@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from p2p_labeldp.cli import owndata
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, naming
 
 if TYPE_CHECKING:
     from p2p_labeldp.config import Config
 
 DEFAULT = "breast-cancer"
+OF_A_TABLE = {
+    "data.csv": "--csv",
+    "data.label": "--label",
+    "data.classes": "--classes",
+    "data.leave_out": "--leave-out",
+    "data.keep": "--keep",
+    "data.separator": "--separator",
+    "data.decimal": "--decimal",
+    "data.encoding": "--encoding",
+}
+OF_ROUNDS = {"seed": "--seed", "engine": "--engine"}
+OF_BOTH = {"clusters.count": "--clusters", "mechanism.target_epsilon": "--epsilon"}
+"""Options by the key, or the parameter, that they set."""
 
 Configuration = Annotated[
     str | None, typer.Argument(metavar="[NAME|PATH]", help=f"What to run. Default: {DEFAULT}.", show_default=False)
@@ -60,6 +73,7 @@ class Subject:
         own: Whether it is a table named by ``--csv``.
         fixed: Whether the number of clusters was given.
         seed: Of the coins; None takes the operating system's.
+        options: What complaints about keys are to name, by key (``errors.naming``).
     """
 
     title: str
@@ -67,6 +81,7 @@ class Subject:
     own: bool
     fixed: bool
     seed: int | None
+    options: Mapping[str, str]
 
 
 def asked(
@@ -102,26 +117,41 @@ def asked(
         "encoding": encoding,
     }
     changes = list(overrides or [])
-    if clusters is not None:
-        changes.append(f"clusters.count={clusters}")
-    if epsilon is not None:
-        changes.append(f"mechanism.target_epsilon={epsilon}")
+    typed = {
+        key: value
+        for key, value in {"clusters.count": clusters, "mechanism.target_epsilon": epsilon}.items()
+        if value is not None
+    }
+    options = _options(own=csv is not None, typed=typed, overrides=changes)
+    changes += [f"{key}={value}" for key, value in typed.items()]
     fixed = any(change.partition("=")[0].strip() == "clusters.count" for change in changes)
     if csv is None:
         given = next((name for name, value in told.items() if value is not None), None)
         if given is not None:
             raise ConfigurationError("--csv FILE is needed with it", field=f"--{given.replace('_', '-')}")
-        chosen = config.load(configuration or DEFAULT, changes)  # complains before anything slow is imported
+        with naming(options):
+            chosen = config.load(configuration or DEFAULT, changes)  # complains before anything slow is imported
         seed = 0 if seed is None and chosen.data.csv is None else seed
-        return Subject(title=configuration or DEFAULT, config=chosen, own=False, fixed=True, seed=seed)
+        return Subject(title=configuration or DEFAULT, config=chosen, own=False, fixed=True, seed=seed, options=options)
     if configuration is not None:
         raise ConfigurationError(f"given together with {configuration!r}; one of the two is possible", field="--csv")
     if label is None:
         raise ConfigurationError("missing; name the column whose values are to be protected", field="--label")
     data = {"csv": csv, **{name: value for name, value in told.items() if value is not None}}
-    with owndata.refusing(own=True):
+    with naming(options):
         chosen = config.from_mapping({"data": data, "clusters": {"count": 1}}, changes)
-    return Subject(title=csv, config=chosen, own=True, fixed=fixed, seed=seed)
+    return Subject(title=csv, config=chosen, own=True, fixed=fixed, seed=seed, options=options)
+
+
+def _options(*, own: bool, typed: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, str]:
+    """The options that were typed; of somebody's own table also those that could have been, unless --set was."""
+    said = {override.partition("=")[0].strip() for override in overrides}
+    known = {**OF_A_TABLE, **OF_BOTH} if own else {}
+    return {
+        **OF_ROUNDS,
+        **{key: option for key, option in known.items() if key not in said},
+        **{key: OF_BOTH[key] for key in typed},  # they are applied last
+    }
 
 
 def _separator(text: str | None) -> str | None:

@@ -16,7 +16,8 @@ line for each check; what can't be checked is said. The exit status is 1 if a ch
 
 DIR is a directory that `run --out` or `learner --out` kept, or the file guarantee.json alone, as a learner may hand it
 to its peers. A peer names its state file, KEY.state, which holds its receipt: then it is also checked that its report
-is counted, in which cluster, and that its label was flipped as stated.
+is counted, in which cluster, and that its label was flipped as stated. How large that cluster was the file alone can't
+show; a line says so.
 
 Without --learner-key the signer is whoever the file says.
 

@@ -17,7 +17,7 @@ MAX_PROCESSES = 1500
 def check_engine(engine: str) -> str:
     """Returns ``engine`` if there is one of that name."""
     if engine not in ENGINES:
-        raise ConfigurationError(f"{engine!r} given; one of {', '.join(ENGINES)} is allowed", field="--engine")
+        raise ConfigurationError(f"{engine!r} given; one of {', '.join(ENGINES)} is allowed", field="engine")
     return engine
 
 
@@ -88,5 +88,5 @@ def rows(config: Config, peers: int, engine: str) -> None:
         raise ConfigurationError(
             f"{peers} rows for training would be {processes} processes, more than {MAX_PROCESSES}; say --engine"
             f" population, or --set network.peers_per_process={packed}, or --set data.peers={MAX_PROCESSES}",
-            field="--engine",
+            field="engine",
         )

@@ -25,7 +25,7 @@ from p2p_labeldp.accounting.federated import (
 )
 from p2p_labeldp.config import Config, Updates, config_hash
 from p2p_labeldp.datasets import Split
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, naming
 from p2p_labeldp.facts import Fact
 from p2p_labeldp.federated import ledgers, population
 from p2p_labeldp.federated.result import Accuracy, FederatedResult
@@ -101,7 +101,7 @@ class Prepared:
 def check_engine(engine: str) -> str:
     """Returns ``engine`` if there is one of that name."""
     if engine not in ENGINES:
-        raise ConfigurationError(f"{engine!r} given; one of {', '.join(ENGINES)} is allowed", field="--engine")
+        raise ConfigurationError(f"{engine!r} given; one of {', '.join(ENGINES)} is allowed", field="engine")
     return engine
 
 
@@ -196,10 +196,8 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
 
 
 def _model(name: str, *, features: int, classes: int) -> Model:
-    try:
+    with naming({"model": "updates.model"}):
         return models.build(name, features=features, classes=classes)
-    except ConfigurationError as exc:
-        raise ConfigurationError(str(exc).removeprefix("model: "), field="updates.model") from exc
 
 
 def _noise(planned: Rounds, chosen: Updates) -> SideBySide:

@@ -29,7 +29,7 @@ def play(study: UpdateStudy) -> Trained:
     """
     seed = study.seed
     if seed is None:
-        raise ConfigurationError("none given; the population engine needs one", field="--seed")
+        raise ConfigurationError("none given; the population engine needs one", field="seed")
     began = time.monotonic()
     manifest = study.terms.manifest(run_key=bytes(32), opened=0.0, nonce=bytes(16))
     model, mechanism, average = model_of(manifest), manifest.mechanism, manifest.average

@@ -94,19 +94,19 @@ class Question:
                 f"{flip} given; 0 to 0.5 is possible with 2 classes", field="mechanism.flip_probability"
             )
         if self.trials is not None:
-            check_count(self.trials, "--trials", least=2)
+            check_count(self.trials, "trials", least=2)
         check_engine(self.engine)
         if self.mechanism is not None:
             if self.engine != POPULATION:
                 raise ConfigurationError(
-                    f"{self.engine!r} given; a mechanism of one's own runs by itself", field="--engine"
+                    f"{self.engine!r} given; a mechanism of one's own runs by itself", field="engine"
                 )
             own_mechanism.load_flipping(self.mechanism, flip_probability=0.25)
         elif self.engine != POPULATION:
             self.network(2, 0.25)
         randomness.check_seed(self.seed)
         if isinstance(self.confidence, bool) or not 0 < self.confidence < 1:
-            raise ConfigurationError(f"{self.confidence} given; above 0 and below 1 is needed", field="--confidence")
+            raise ConfigurationError(f"{self.confidence} given; above 0 and below 1 is needed", field="confidence")
 
     def network(self, size: int, flip: float) -> NetworkSource:
         """The real peers that are measured."""
@@ -133,9 +133,9 @@ class Question:
             ConfigurationError: Another one.
         """
         most = 10**6 if self.engine == POPULATION else MAX_CLUSTER_SIZE
-        if not 2 <= check_count(size, "--sizes") <= most:
+        if not 2 <= check_count(size, "sizes") <= most:
             raise ConfigurationError(
-                f"{size} given; 2 to {most} members are possible (1/s^2 is 1 for 1)", field="--sizes"
+                f"{size} given; 2 to {most} members are possible (1/s^2 is 1 for 1)", field="sizes"
             )
         return size
 

@@ -22,12 +22,12 @@ def check(question: Question, *, sizes: Sequence[int], jobs: int = 1, dask: str 
     """
     wanted = sorted({question.check_size(size) for size in sizes})
     if not wanted:
-        raise ConfigurationError("none given; at least one is needed", field="--sizes")
-    check_count(jobs, "--jobs")
+        raise ConfigurationError("none given; at least one is needed", field="sizes")
+    check_count(jobs, "jobs")
     if question.engine == "processes" and (jobs > 1 or dask is not None):
         raise ConfigurationError(
             "one round at a time is possible with --engine processes, whose peers share this machine",
-            field="--jobs" if dask is None else "--dask",
+            field="jobs" if dask is None else "dask",
         )
     if dask is not None:
         _dask_client(dask)
@@ -103,6 +103,6 @@ def _dask_client(address: str) -> Any:
         from dask.distributed import Client
     except ImportError as exc:
         raise ConfigurationError(
-            f"{address!r} given, and Dask is not installed: pip install 'p2p-labeldp[dask]'", field="--dask"
+            f"{address!r} given, and Dask is not installed: pip install 'p2p-labeldp[dask]'", field="dask"
         ) from exc
     return Client

@@ -29,6 +29,7 @@ from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.errors import TransportError
 from p2p_labeldp.facts import Ended, Fact, Listening, Outcome, Reason, Traffic
 from p2p_labeldp.network import addresses, lifeline
+from p2p_labeldp.network.fact_pipe import told
 from p2p_labeldp.network.study import Collected, Played, Study, Where, coins_of, draw_secrets, peer_specs
 from p2p_labeldp.network.transport import parse_address
 from p2p_labeldp.network.zygote import send_batch
@@ -148,8 +149,7 @@ def conduct(
             threading.Thread(target=stop_after, args=(forking, learning), daemon=True).start()
             handed_over = Reader(learning.stdout, then=opening.without_learner)
             events: list[Fact] = []
-            for line in incoming:  # until the last process that could write to the pipe is gone
-                fact = facts.decode(line)
+            for fact in told(incoming):  # until the last process that could write to the pipe is gone
                 events.append(fact)
                 opening.hear(fact)
                 on_fact(fact)

@@ -16,7 +16,7 @@ from p2p_labeldp.labels import MAX_CLASSES, LabelSpace
 from p2p_labeldp.owndata.columns import MAX_MISSING, MISSING
 
 MAX_READ = 20  # classes read off a column; more are a measurement, or must be said
-FIELD = "--label"
+FIELD, CLASSES = "data.label", "data.classes"
 UNLABELLED = MISSING - {"-", "--", "."}
 """What says that there is no label. A dash may be a class: some tables tell + from -."""
 
@@ -53,7 +53,7 @@ def labels(
     if unknown:
         raise ConfigurationError(
             f"{unknown[0][:40]!r} in column {name!r} is none of {', '.join(space.classes)}; correct it, or add it",
-            field="--classes",
+            field=CLASSES,
         )
     index = {cell: place[same] for cell, same in spellings.items()}
     return np.array([index.get(cell, -1) for cell in cells], dtype=np.int64), space, notes
@@ -63,9 +63,9 @@ def _said(classes: tuple[str, ...]) -> LabelSpace:
     try:
         space = LabelSpace(classes=classes)
     except ConfigurationError as exc:
-        raise ConfigurationError(str(exc).removeprefix("label space: "), field="--classes") from exc
+        raise ConfigurationError(str(exc).removeprefix("label space: "), field=CLASSES) from exc
     if len({_same(one) for one in classes}) < len(classes):
-        raise ConfigurationError("two classes differ only in case or spaces; name each once", field="--classes")
+        raise ConfigurationError("two classes differ only in case or spaces; name each once", field=CLASSES)
     return space
 
 

@@ -92,9 +92,9 @@ def features(rows: Rows, *, label: str, choices: Choices) -> Features:
     Raises:
         ConfigurationError: A column that is not understood, or no feature at all.
     """
-    for option, named in (("--leave-out", choices.leave_out), ("--keep", choices.keep)):
+    for key, named in (("data.leave_out", choices.leave_out), ("data.keep", choices.keep)):
         for name in named:
-            check_column(name, rows, option)
+            check_column(name, rows, key)
     found = Features()
     wanted = [name for name in rows.names if name != label and name not in choices.leave_out]
     cells = {name: rows.columns[rows.names.index(name)] for name in wanted}
@@ -113,14 +113,14 @@ def features(rows: Rows, *, label: str, choices: Choices) -> Features:
     return found
 
 
-def check_column(name: str, rows: Rows, option: str) -> str:
-    """Returns ``name`` if the table has such a column."""
+def check_column(name: str, rows: Rows, key: str) -> str:
+    """Returns ``name`` if the table has such a column; ``key`` of the configuration says so."""
     if name not in rows.names:
         import difflib
 
         near = difflib.get_close_matches(name, rows.names, n=1, cutoff=0.0)
         listed = ", ".join(rows.names[:12]) + (", ..." if len(rows.names) > 12 else "")
-        raise ConfigurationError(f"no column {name!r}; did you mean {near[0]!r}? there are {listed}", field=option)
+        raise ConfigurationError(f"no column {name!r}; did you mean {near[0]!r}? there are {listed}", field=key)
     return name
 
 
@@ -210,7 +210,7 @@ def _decimal_comma(cells: dict[str, list[str]], decimal: str | None) -> bool:
     """Whether the table writes 1,5 for one and a half."""
     if decimal is not None:
         if decimal not in (".", ","):
-            raise ConfigurationError(f"{decimal!r} given; . or , is possible", field="--decimal")
+            raise ConfigurationError(f"{decimal!r} given; . or , is possible", field="data.decimal")
         return decimal == ","
     points = commas = unsure = None
     for name, column in cells.items():

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from p2p_labeldp.errors import ConfigurationError
 
-FIELD = "--csv"
+FIELD = "data.csv"
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 MAX_BYTES = 1 << 30
 _SAMPLE = 200  # records by which a separator is chosen
@@ -78,7 +78,7 @@ def read(path: str | Path, *, encoding: str | None = None, separator: str | None
         text = text[declared.end() :]
         separator = separator or declared.group(1)
     if separator is not None and separator not in SEPARATORS:
-        raise ConfigurationError(f"{separator!r} given; one of , ; | or a tab is possible", field="--separator")
+        raise ConfigurationError(f"{separator!r} given; one of , ; | or a tab is possible", field="data.separator")
     if not text.strip():
         raise ConfigurationError("the file is empty; a header line and a row a person are needed", field=FIELD)
     chosen = separator or _separator(text)
@@ -129,7 +129,7 @@ def _as_said(data: bytes, encoding: str) -> str:
         return data.decode(encoding).removeprefix("\ufeff")
     except (LookupError, UnicodeError) as exc:
         raise ConfigurationError(
-            f"{encoding!r} given; there is no such encoding, or the file is in another one", field="--encoding"
+            f"{encoding!r} given; there is no such encoding, or the file is in another one", field="data.encoding"
         ) from exc
 
 

@@ -85,7 +85,7 @@ def load(path: str | Path, *, label: str, choices: Choices | None = None) -> Own
     """
     said = choices or Choices()
     rows = reading.read(path, encoding=said.encoding, separator=said.separator)
-    columns.check_column(label, rows, "--label")
+    columns.check_column(label, rows, classes_of.FIELD)
     return _understood(rows, rows.columns[rows.names.index(label)], label=label, choices=said)
 
 
@@ -117,7 +117,7 @@ def from_arrays(features: npt.ArrayLike, labels: npt.ArrayLike, *, classes: tupl
             return _understood(rows, cells, label="y", choices=Choices(classes=classes, decimal="."))
         told, label_space, notes = classes_of.labels(cells, name="y", classes=classes)
     except ConfigurationError as exc:
-        field = "y" if exc.field in (classes_of.FIELD, "--classes") else "X"
+        field = "y" if exc.field in (classes_of.FIELD, classes_of.CLASSES) else "X"
         raise ConfigurationError(str(exc).partition(": ")[2], field=field) from exc
     if not (np.abs(table) < columns.MAX_NUMBER).all():
         raise ConfigurationError("a value is missing or infinite; fill it in, or give a frame", field="X")
@@ -138,7 +138,7 @@ def _understood(rows: reading.Rows, cells: list[str], *, label: str, choices: Ch
     if has_label.sum() < MIN_ROWS:
         raise ConfigurationError(
             f"{has_label.sum()} rows with a label; {MIN_ROWS} or more are needed, and some hundreds to learn anything",
-            field="--csv",
+            field=reading.FIELD,
         )
     return OwnTable(
         features=found.matrix()[has_label],

@@ -75,6 +75,12 @@ def _checks(
         yield from signed.checks(statement, signed.read(directory), kept.facts)
     if receipt is not None:
         yield signed.check_own(statement, receipt, alone=directory is None)
+        if directory is None:
+            yield unchecked(
+                "cluster size",
+                "your receipt names its roster, not how many are in it: only who has the directory of the run can count"
+                " them; if it was smaller than stated, what holds of your label is the local epsilon",
+            )
     yield _coins(statement)
 
 

@@ -74,7 +74,7 @@ def test_without_noise_epsilon_is_inf(capsys):
     ("arguments", "complaint"),
     [
         (["--engine", "magic"], "--engine: 'magic' given"),
-        (["--seed", "-1"], "seed: -1 given"),
+        (["--seed", "-1"], "--seed: -1 given"),
         (["nothing"], "configuration: 'nothing' given"),
         (["--set", "updates.rounds=0"], "updates.rounds: 0 given"),
         (["--set", "updates.sampling_rate=nan"], "updates.sampling_rate: nan given"),

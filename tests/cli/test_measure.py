@@ -76,7 +76,7 @@ def test_measured_is_rounded_down_and_promised_up(capsys, tmp_path):
         (["--sizes", "1"], "--sizes: 1 given; 2 to 1000000"),
         (["--trials", "1"], "--trials: 1 given"),
         (["--jobs", "0"], "--jobs: 0 given"),
-        (["--seed", "-1"], "seed: -1 given"),
+        (["--seed", "-1"], "--seed: -1 given"),
         (["--confidence", "nan"], "--confidence: nan given"),
         (["--set", "exchange.kind=permute"], "exchange.kind: 'permute' given"),
         (["--set", "mechanism.flip_probability=0.6"], "mechanism.flip_probability: 0.6 given"),

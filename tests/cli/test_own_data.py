@@ -173,7 +173,7 @@ def test_a_configuration_may_name_a_table(capsys, tmp_path, csv, monkeypatch):
     [
         *MISTAKES,
         (("--suggest",), "--suggest: --csv FILE is needed with it"),
-        ((*NAMED, "--seed", "-1"), "seed: -1 given"),
+        ((*NAMED, "--seed", "-1"), "--seed: -1 given"),
         (
             ("--csv", "many.csv", "--label", "outcome"),
             "--engine: 1600 rows for training would be 1600 processes, more than 1500; say --engine population, or",
@@ -238,6 +238,22 @@ def test_examples_of_a_table_are_the_rows_its_learner_clusters(capsys, tmp_path,
     assert main(["examples", "iris", "--csv", csv, "--label", "outcome"]) == 2
     assert main(["examples", "--csv", csv]) == 2
     assert main(["examples", "--label", "outcome"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--count", "10000"], "--count: 10000 given; breast-cancer has 2 to 455 training rows"),
+        (["irises"], "NAME: 'irises' given"),
+        (["--csv", "people.csv", "--label", "outcom"], "--label: no column 'outcom'"),
+    ],
+)
+def test_examples_that_can_not_be_taken_are_one_line(capsys, tmp_path, monkeypatch, arguments, complaint):
+    write_all(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["examples", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"p2p-labeldp: {complaint}")
+    assert not (tmp_path / "people").exists()
 
 
 @pytest.mark.parametrize(("said", "separator"), [("tab", "\t"), ("\\t", "\t"), ("|", "|"), (";", ";")])

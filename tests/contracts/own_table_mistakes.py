@@ -32,7 +32,16 @@ MISTAKES = [
     ),
     ((*NAMED, "--classes", "ill"), "--classes: 1 classes given; 2 to 256"),
     ((*NAMED, "--separator", "x"), "--separator: 'x' given; one of , ; | tab is"),
-    ((*NAMED, "--epsilon", "0"), "mechanism.target_epsilon: 0.0 given;"),
+    ((*NAMED, "--epsilon", "0"), "--epsilon: 0.0 given;"),
+    ((*NAMED, "--set", "mechanism.target_epsilon=0"), "mechanism.target_epsilon: 0 given;"),
+    ((*NAMED, "--set", "mechanism.target_epsilon=1", "--epsilon", "0"), "--epsilon: 0.0 given;"),
+    ((*NAMED, "--set", "data.separator=x"), "data.separator: 'x' given;"),
+    ((*NAMED, "--set", "data.label=outcom"), "data.label: no column 'outcom'; did you mean 'outcome'?"),
+    ((*NAMED, "--leave-out", "ages"), "--leave-out: no column 'ages'; did you mean 'age'?"),
+    (("--epsilon", "0"), "--epsilon: 0.0 given; a number above 0"),
+    (("--set", "mechanism.target_epsilon=0"), "mechanism.target_epsilon: 0 given; a number above 0"),
+    (("--clusters", "0"), "--clusters: 0 given;"),
+    (("--seed", "-1"), "--seed: -1 given; 0 to 2^64 - 1"),
 ]
 """Arguments, and how the complaint begins."""
 

@@ -135,7 +135,7 @@ def test_examples_of_ones_own_are_deployed(deployed, tmp_path):
     [
         ("compose", ["--peers", "1"], "--peers: 1 given; 2 or more are needed"),
         ("compose", ["--peers", "30", "--shards", "31"], "--shards: 31 given; 1 to 30"),
-        ("compose", ["--peers", "1100"], "a bridge has 1023 ports"),
+        ("compose", ["--peers", "1100"], "--shards (not given, so --peers): 1100 given; a bridge has 1023 ports"),
         ("compose", ["--peers", "101", "--memory", "99999"], "99 or fewer are possible"),
         ("compose", ["--peers", "40", "--memory", "2000"], "41 containers take 2240 MiB, and there are 2000 MiB"),
         ("compose", ["--peers", "40", "--subnet", "10.9.0.0/27"], "it has 29 addresses to give, 41 are needed"),
@@ -144,6 +144,11 @@ def test_examples_of_ones_own_are_deployed(deployed, tmp_path):
         ("compose", ["--peers", "4000", "--shards", "2"], "2000 peers in one container; its open files"),
         ("compose", ["--peers", "40", "--examples", "nowhere"], "--examples: 'nowhere/0.json' can't be read"),
         ("compose", ["--peers", "40", "--set", f"policy.enrolment_key={'ab' * 32}"], "policy: given"),
+        (
+            "compose",
+            ["--peers", "60", "--set", "data.name=iris", "--set", "data.test_share=0.7"],
+            "--peers: 60 given; iris",
+        ),
         ("k8s", ["--peers", "200000", "--shards", "100001"], "an Indexed Job has 100000 or fewer"),
     ],
 )

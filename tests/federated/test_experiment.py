@@ -125,7 +125,7 @@ def test_bulk_sampling_is_each_peers_own_coin():
     [
         (["updates.model=oracle"], {}, "updates.model"),
         (["updates.central_epsilon=1e-9"], {}, "updates.central_epsilon"),
-        ([], {"engine": "magic"}, "--engine"),
+        ([], {"engine": "magic"}, "engine"),
         ([], {"seed": -1}, "seed"),
     ],
 )
@@ -148,5 +148,5 @@ def test_a_model_too_large_for_messages_is_for_the_population_engine(monkeypatch
 
 
 def test_a_population_without_a_seed_is_refused():
-    with pytest.raises(ConfigurationError, match=r"^--seed: "):
+    with pytest.raises(ConfigurationError, match=r"^seed: "):
         population.play(dataclasses.replace(prepared().study, seed=None))

@@ -100,7 +100,7 @@ def test_no_flip_is_an_infinite_epsilon_that_comes_back():
 
 @pytest.mark.parametrize("size", [1, 0, -3, 10**6 + 1, True, 2.5])
 def test_a_size_out_of_range_is_refused(size):
-    with pytest.raises(ConfigurationError, match=r"^--sizes: "):
+    with pytest.raises(ConfigurationError, match=r"^sizes: "):
         measure(asked(FIXED), size)
 
 
@@ -108,14 +108,14 @@ def test_a_size_out_of_range_is_refused(size):
     ("overrides", "rest", "field"),
     [
         (["exchange.kind=permute"], {}, "exchange.kind"),
-        ([], {"trials": 1}, "--trials"),
-        ([], {"trials": True}, "--trials"),
-        ([], {"engine": "internet"}, "--engine"),
-        ([], {"engine": "virtual", "peers": 1}, "--peers"),
-        ([], {"engine": "virtual", "mechanism": "json:JSONDecoder"}, "--engine"),
+        ([], {"trials": 1}, "trials"),
+        ([], {"trials": True}, "trials"),
+        ([], {"engine": "internet"}, "engine"),
+        ([], {"engine": "virtual", "peers": 1}, "peers"),
+        ([], {"engine": "virtual", "mechanism": "json:JSONDecoder"}, "engine"),
         ([], {"seed": -1}, "seed"),
-        ([], {"confidence": 1.0}, "--confidence"),
-        ([], {"confidence": math.nan}, "--confidence"),
+        ([], {"confidence": 1.0}, "confidence"),
+        ([], {"confidence": math.nan}, "confidence"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_at_birth(overrides, rest, field):

@@ -126,10 +126,10 @@ def test_processes_give_the_same_rows(tmp_path):
 @pytest.mark.parametrize(
     ("rest", "line"),
     [
-        ({"sizes": []}, "--sizes: none given"),
-        ({"sizes": [4, 1]}, "--sizes: 1 given; 2 to 1000000"),
-        ({"jobs": 0}, "--jobs: 0 given"),
-        ({"jobs": True}, "--jobs: True given"),
+        ({"sizes": []}, "sizes: none given"),
+        ({"sizes": [4, 1]}, "sizes: 1 given; 2 to 1000000"),
+        ({"jobs": 0}, "jobs: 0 given"),
+        ({"jobs": True}, "jobs: True given"),
     ],
 )
 def test_an_impossible_sweep_is_refused_before_anything_is_measured(tmp_path, measured, rest, line):
@@ -143,7 +143,7 @@ def test_dask_that_is_not_installed_is_said_so(tmp_path, measured, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask", None)
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     with pytest.raises(
-        ConfigurationError, match=r"^--dask: .* Dask is not installed: pip install 'p2p-labeldp\[dask\]'$"
+        ConfigurationError, match=r"^dask: .* Dask is not installed: pip install 'p2p-labeldp\[dask\]'$"
     ):
         swept(tmp_path, dask="tcp://127.0.0.1:1")
     assert measured == []

@@ -6,9 +6,9 @@ import select
 import pytest
 
 from p2p_labeldp import facts
-from p2p_labeldp.facts import Answered, Exchanged, Rejected
+from p2p_labeldp.facts import Answered, Exchanged, Rejected, Tallied
 from p2p_labeldp.network import fact_pipe
-from p2p_labeldp.network.fact_pipe import FactPipe
+from p2p_labeldp.network.fact_pipe import FactPipe, told
 
 
 def exchanged(number):
@@ -73,3 +73,46 @@ async def test_what_waits_at_the_end_is_written_once(writes):
     pipe.flush()
     pipe.flush()
     assert found == [(7, lines(exchanged(1)))]
+
+
+def tallied(members, peer=1):
+    """Of a roster of so many, a bit of each."""
+    bits = bytes(i % 256 for i in range(members // 8))
+    return Tallied(peer=peer, ready=bits, holding=bits[::-1])
+
+
+@pytest.mark.parametrize("members", [12_000, 13_000, 30_000, 100_000])
+async def test_a_fact_of_any_length_arrives_after_what_waited_and_before_what_comes(writes, members):
+    pipe, found = writes
+    facts_told = [exchanged(1), tallied(members), Answered(peer=1, asker=2)]
+    for fact in facts_told:
+        pipe(fact)
+    written = [data for _, data in found]
+    assert all(len(data) <= select.PIPE_BUF for data in written)
+    assert any(data[:1].isdigit() for data in written) == (members > 12_000)  # 12,000 just fit into one
+    assert list(told(b"".join(written).splitlines(keepends=True))) == facts_told
+
+
+async def test_pieces_of_several_writers_are_put_together_whatever_stands_between(writes, monkeypatch):
+    pipe, found = writes
+    of_writers = []
+    for process in (7, 70, 700):
+        found.clear()
+        monkeypatch.setattr(fact_pipe.os, "getpid", lambda process=process: process)
+        pipe(tallied(30_000, peer=process))
+        of_writers.append([data for _, data in found])
+    mixed = [piece for pieces in zip(*of_writers, strict=True) for piece in pieces]
+    mixed.insert(4, lines(Answered(peer=1, asker=2)))
+    assert list(told(mixed)) == [
+        Answered(peer=1, asker=2),
+        *(tallied(30_000, peer=process) for process in (7, 70, 700)),
+    ]
+
+
+async def test_who_is_killed_halfway_leaves_nothing_to_the_next_with_its_process_id(writes):
+    pipe, found = writes
+    pipe(tallied(30_000))
+    pieces = [data for _, data in found]
+    assert len(pieces) == 3
+    assert list(told([*pieces[:2], *pieces])) == [tallied(30_000)]
+    assert list(told(pieces[:2])) == []

@@ -37,8 +37,8 @@ def test_an_encoding_that_is_said_is_taken(tmp_path):
     path = written(tmp_path, "имя,label\nа,б\n".encode("koi8-r"))
     assert read(path, encoding="koi8-r").names == ["имя", "label"]
     assert read(path).names != ["имя", "label"]
-    assert "--encoding: 'utf-8' given" in refused(tmp_path, path.read_bytes(), encoding="utf-8")
-    assert "--encoding: 'klingon' given" in refused(tmp_path, b"a,b\n1,2\n", encoding="klingon")
+    assert "data.encoding: 'utf-8' given" in refused(tmp_path, path.read_bytes(), encoding="utf-8")
+    assert "data.encoding: 'klingon' given" in refused(tmp_path, b"a,b\n1,2\n", encoding="klingon")
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -90,9 +90,9 @@ def test_what_is_no_table_is_refused_in_one_sentence_that_says_what_to_do(tmp_pa
 
 def test_files_that_cannot_be_opened_are_refused(tmp_path):
     for path in (tmp_path / "none.csv", tmp_path, "with\0null"):
-        with pytest.raises(ConfigurationError, match=r"^--csv: .*(can't be read|given)"):
+        with pytest.raises(ConfigurationError, match=r"^data.csv: .*(can't be read|given)"):
             read(path)
 
 
 def test_a_separator_that_is_none_is_refused(tmp_path):
-    assert "--separator: 'x' given" in refused(tmp_path, "axb\n1x2\n", separator="x")
+    assert "data.separator: 'x' given" in refused(tmp_path, "axb\n1x2\n", separator="x")

@@ -100,7 +100,7 @@ def test_decimal_points_with_thousands_are_seen(tmp_path):
 def test_what_may_be_a_thousand_or_a_fraction_is_asked_for(tmp_path):
     income = {"income": lambda i: f"{1 + i % 7},{i + 100}"}
     text = refusal(tmp_path, income, separator=";")
-    assert text == "--csv: '1,100' in 'income' may be a thousand or a fraction; say --decimal , or --decimal ."
+    assert text == "data.csv: '1,100' in 'income' may be a thousand or a fraction; say --decimal , or --decimal ."
     assert loaded(tmp_path, income, separator=";", decimal=",").features[0, 1] == 1.1
     assert loaded(tmp_path, income, separator=";", decimal=".").features[0, 1] == 1100
     mixed = refusal(tmp_path, {"x": lambda i: "1,5" if i % 2 else "1.5"}, separator=";")
@@ -151,7 +151,7 @@ def test_spaces_around_labels_are_nothing_and_classes_that_are_said_take_every_s
     assert spelt.labels[:4].tolist() == [1, 1, 0, 0]
     assert not any(note.startswith("classes") for note in spelt.notes)
     text = refusal(tmp_path, {"label": lambda i: ["yes", "no", "maybe"][i % 3]}, classes=("no", "yes"))
-    assert text == "--classes: 'maybe' in column 'label' is none of no, yes; correct it, or add it"
+    assert text == "data.classes: 'maybe' in column 'label' is none of no, yes; correct it, or add it"
     assert "differ only in case" in refusal(tmp_path, classes=("No", "no"))
     assert "a class is named twice" in refusal(tmp_path, classes=("no", "no"))
 

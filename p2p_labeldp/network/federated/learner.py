@@ -22,12 +22,13 @@ from pathlib import Path
 
 import msgspec
 
-from p2p_labeldp import facts, randomness
+from p2p_labeldp import randomness
 from p2p_labeldp.crypto.identity import SEED_BYTES
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Exchanged, Fact, Traffic
 from p2p_labeldp.network import lifeline, loops
+from p2p_labeldp.network.fact_pipe import FactPipe
 from p2p_labeldp.network.federated.study import PUBLIC_SEED, FederationTerms, TrainedModel, model_of, trained
 from p2p_labeldp.network.host import Host, Sink
 from p2p_labeldp.network.http import HttpClient
@@ -191,10 +192,11 @@ def main() -> int:
     lifeline.tie(parent)
     lifeline.raise_descriptor_limit()
     secret = bytes.fromhex(sys.argv[5]) if len(sys.argv) > 5 else randomness.secure().identity()
+    pipe = FactPipe(facts_fd)
 
     def sink(fact: Fact) -> None:
         if not isinstance(fact, Exchanged):
-            os.write(facts_fd, facts.encode(fact) + b"\n")
+            pipe(fact)
 
     async def ordered(address: Address) -> Order:
         sys.stdout.buffer.write(format_address(address).encode() + b"\n")
