@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -66,8 +66,15 @@ class _TransparentKeys:
     def sign(self, kind: str, payload: bytes) -> bytes:
         return b"%s%s\0%s" % (self.public, kind.encode(), payload)
 
-    def verify(self, kind: str, data: bytes, *, max_bytes: int = MAX_ENVELOPE_BYTES) -> Signed:
-        return _open(kind, data, max_bytes)
+    @staticmethod
+    def verify(kind: str, data: bytes, *, max_bytes: int = MAX_ENVELOPE_BYTES) -> Signed:
+        if len(data) > max_bytes:
+            raise MalformedMessage("the envelope is too long")
+        head = kind.encode() + b"\0"
+        if data[32 : 32 + len(head)] != head:
+            raise AuthenticationFailed("an envelope of another kind")
+        public = data[:32]
+        return Signed(public=public, peer_id=hashlib.sha256(public).digest(), payload=data[32 + len(head) :])
 
     def seal(self, public: bytes, plaintext: bytes, *, info: bytes) -> bytes:
         self._sealed += 1  # no two boxes are alike, as with fresh ephemeral keys: whoever seals twice shows
@@ -77,17 +84,6 @@ class _TransparentKeys:
         if box[:32] != self.public or box[32:64] != hashlib.sha256(info).digest():
             raise AuthenticationFailed("the box does not open")
         return box[72:]
-
-
-@lru_cache(maxsize=1 << 16)
-def _open(kind: str, data: bytes, max_bytes: int) -> Signed:
-    if len(data) > max_bytes:
-        raise MalformedMessage("the envelope is too long")
-    head = kind.encode() + b"\0"
-    if data[32 : 32 + len(head)] != head:
-        raise AuthenticationFailed("an envelope of another kind")
-    public = data[:32]
-    return Signed(public=public, peer_id=hashlib.sha256(public).digest(), payload=data[32 + len(head) :])
 
 
 def transparent_keys(secret: bytes) -> KeyRing:

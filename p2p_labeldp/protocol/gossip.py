@@ -18,24 +18,28 @@ import hashlib
 import random
 import struct
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
+from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS, Signed
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.protocol.messages import (
     MAX_CLUSTER_SIZE,
     MAX_EAGER_BYTES,
     MAX_OFFER_BYTES,
     MAX_OFFER_RECORDS,
+    MAX_RECORD_BYTES,
     ROOT_BYTES,
     SALTED_ID_BYTES,
     Digest,
     Offer,
 )
+from p2p_labeldp.protocol.wire import decode_payload
 
 MAX_PROOFS = 64  # of equivocation kept for others; who strikes out more signers in one round has other troubles
 WORD_BYTES = 8  # of a name, which are salted
@@ -71,6 +75,27 @@ class Entry(Generic[Content]):
 def short_id(envelope: bytes) -> bytes:
     """Names a record in a set."""
     return hashlib.sha256(envelope).digest()[:NAME_BYTES]
+
+
+@lru_cache(maxsize=2 * KEPT_VERIFICATIONS)
+def open_entry(
+    envelope: bytes, kind: str, decoder: msgspec.msgpack.Decoder[Content], verify: Callable[..., Signed]
+) -> Entry[Content]:
+    """Verifies a record, then decodes it. Both are pure functions of the bytes: successes are remembered, and all peers
+    of a process, which would else keep the same bytes a hundred times over, share one entry.
+
+    Args:
+        envelope: The signed record.
+        kind: What it has to be signed as.
+        decoder: Of its content.
+        verify: ``KeyRing.verify``, of any peer.
+
+    Raises:
+        AuthenticationFailed: Not signed by the key it names.
+        MalformedMessage: Too long, or not what its kind promises.
+    """
+    signed = verify(kind, envelope, max_bytes=MAX_RECORD_BYTES)
+    return Entry(signed.peer_id, envelope, decode_payload(signed.payload, decoder))
 
 
 def draw_salt(rng: random.Random) -> int:
