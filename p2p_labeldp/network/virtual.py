@@ -11,6 +11,8 @@ from __future__ import annotations
 import gc
 import hashlib
 import heapq
+import itertools
+import math
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -96,13 +98,13 @@ class Killed(Exception):
 
 
 class _Node:
-    __slots__ = ("address", "armed", "machine", "store")
+    __slots__ = ("armed", "machine", "peer_id", "store")
 
-    def __init__(self, machine: Machine, address: Address, store: Callable[[Fact], None] | None) -> None:
+    def __init__(self, machine: Machine, peer_id: bytes, store: Callable[[Fact], None] | None) -> None:
         self.machine = machine
-        self.address = address
+        self.peer_id = peer_id
         self.store = store
-        self.armed: float | None = None  # when the wake-up on the heap is due
+        self.armed = math.inf  # when the wake-up on the heap is due
 
 
 class VirtualNetwork:
@@ -121,13 +123,12 @@ class VirtualNetwork:
         self._least, self._spread = latency[0], latency[1] - latency[0]
         self._nodes: dict[bytes, _Node] = {}
         self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._count = 0
+        self._count = itertools.count()  # of two events at one time the one that was foreseen first is first
         self._trace = hashlib.sha256()
 
     def at(self, when: float, action: Callable[..., None], *given: Any) -> None:
         """Does ``action``, with what is ``given`` to it, at virtual time ``when``."""
-        self._count += 1
-        heapq.heappush(self._heap, (when, self._count, action, given))
+        heapq.heappush(self._heap, (when, next(self._count), action, given))
 
     def add(self, machine: Machine, address: Address, *, store: Callable[[Fact], None] | None = None) -> None:
         """A machine starts, now.
@@ -138,8 +139,7 @@ class VirtualNetwork:
             store: Its disk: is given each fact it persists, and kills it, with all that it would have done next, by
                 raising ``Killed``.
         """
-        node = _Node(machine, address, store)
-        self._nodes[address.peer_id] = node
+        self._nodes[address.peer_id] = node = _Node(machine, address.peer_id, store)
         machine.start(self.now)
         self._settle(node)
 
@@ -167,7 +167,7 @@ class VirtualNetwork:
         return self._trace.hexdigest()
 
     def _trace_delivery(self, to: bytes, message: Message) -> None:
-        self._trace.update(b"%b%b%b" % (_time(self.now), to, type(message).__name__.encode()))
+        self._trace.update(_time(self.now) + to + type(message).__name__.encode())
 
     def _state(self, fact: Fact) -> None:
         told = exported(fact)
@@ -177,7 +177,8 @@ class VirtualNetwork:
 
     def _settle(self, node: _Node) -> bool:
         """Carries out a machine's effects in order and re-arms its alarm; False if it died over it."""
-        for effect in node.machine.effects():
+        machine = node.machine
+        for effect in machine.effects():
             if isinstance(effect, Send):
                 self._deliver(node, effect)
             else:
@@ -185,19 +186,19 @@ class VirtualNetwork:
                     try:
                         node.store(effect.fact)
                     except Killed:
-                        self.remove(node.address.peer_id)
+                        self.remove(node.peer_id)
                         return False
                 self._state(effect.fact)
-        due = node.machine.wake_at()
-        if due is not None and (node.armed is None or due < node.armed):
+        due = machine.wake_at()
+        if due is not None and due < node.armed:
             node.armed = due
             self.at(max(due, self.now), self._wake, node, due)
         return True
 
     def _wake(self, node: _Node, due: float) -> None:
-        if node.armed != due or self._nodes.get(node.address.peer_id) is not node:
+        if node.armed != due or self._nodes.get(node.peer_id) is not node:
             return  # an earlier alarm took its place, or the machine is gone
-        node.armed = None
+        node.armed = math.inf
         node.machine.wake(self.now)
         self._settle(node)
 
@@ -219,7 +220,7 @@ class VirtualNetwork:
         target, reply = self._nodes.get(to), None
         if target is not None:
             self._trace_delivery(to, send.message)
-            reply = target.machine.receive(send.message, node.address.peer_id, self.now)  # type: ignore[arg-type]  # machines send known ones
+            reply = target.machine.receive(send.message, node.peer_id, self.now)  # type: ignore[arg-type]  # machines send known ones
             if not self._settle(target):
                 target = None
             elif reply is not None:
@@ -234,12 +235,12 @@ class VirtualNetwork:
             self.at(back, self._answer, node, send_id, reply)
 
     def _answer(self, node: _Node, send_id: int, reply: Message) -> None:
-        if self._nodes.get(node.address.peer_id) is node:
+        if self._nodes.get(node.peer_id) is node:
             node.machine.answered(send_id, reply, self.now)  # type: ignore[arg-type]  # one of AnyMessage
             self._settle(node)
 
     def _fail(self, node: _Node, send_id: int, reason: str) -> None:
-        if self._nodes.get(node.address.peer_id) is node:
+        if self._nodes.get(node.peer_id) is node:
             node.machine.failed(send_id, reason, self.now)
             self._settle(node)
 
