@@ -71,10 +71,10 @@ class Closing:
         """Takes in ready records; returns how many were news, and what was refused."""
         news, refused = 0, []
         for envelope in envelopes:
-            if self.records.knows(envelope):
-                continue
             try:
-                news += self.records.add(self._open(envelope))
+                entry = self._open(envelope)
+                if not self.records.knows(entry):
+                    news += self.records.add(entry)
             except ProtocolError as exc:
                 refused.append(getattr(exc, "detail", "") or str(exc))
         return news, refused

@@ -158,8 +158,6 @@ class Directory:
         """Takes in records that somebody sent; returns how many were news, and what was refused."""
         news, refused = 0, []
         for envelope in envelopes:
-            if self.mates.knows(envelope):
-                continue
             try:
                 entry = open_record(
                     envelope,
@@ -169,6 +167,8 @@ class Directory:
                     now=now,
                     enrolment_key=self._enrolment_key,
                 )
+                if self.mates.knows(entry):
+                    continue
                 self._check_one_cluster(entry)
                 if entry.content.cluster != self.cluster:
                     raise MalformedMessage("a record of another cluster")

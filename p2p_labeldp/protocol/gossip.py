@@ -61,15 +61,20 @@ Content = TypeVar("Content", bound=Sequenced)
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Content]):
-    """A verified record: who signed it, its bytes, what they say; and its name in a set."""
+    """A verified record: who signed it, its bytes, what they say.
+
+    Its name in a set, and what is salted of that, are found at birth: thousands of sets may share an entry.
+    """
 
     signer: bytes
     envelope: bytes
     content: Content
     name: bytes = field(init=False, compare=False)
+    word: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", short_id(self.envelope))  # once: thousands of sets may share an entry
+        object.__setattr__(self, "name", short_id(self.envelope))
+        object.__setattr__(self, "word", word_of(self.name))
 
 
 def short_id(envelope: bytes) -> bytes:
@@ -153,7 +158,6 @@ class GossipSet(Generic[Content]):
 
     def __init__(self, capacity: int = MAX_CLUSTER_SIZE) -> None:
         self._entries: dict[bytes, Entry[Content]] = {}  # by signer
-        self._envelopes: set[bytes] = set()
         self._words = array("Q")  # what is salted of their names, in the same order
         self._sorted: bytes | None = None  # all names, until the set changes
         self._older: dict[bytes, dict[int, bytes]] = {}  # signer -> sequence -> name of what was replaced
@@ -193,9 +197,10 @@ class GossipSet(Generic[Content]):
         """Whether the signer was struck out."""
         return signer in self._struck
 
-    def knows(self, envelope: bytes) -> bool:
-        """Whether these very bytes are in the set, or were refused by it: no need to verify them again."""
-        return envelope in self._envelopes or (bool(self._refused) and short_id(envelope) in self._refused)
+    def knows(self, entry: Entry[Content]) -> bool:
+        """Whether this very record is in the set, or was refused by it."""
+        known = self._entries.get(entry.signer)
+        return (known is not None and known.envelope == entry.envelope) or entry.name in self._refused
 
     def add(self, entry: Entry[Content]) -> bool:
         """Merges a *verified* record; returns whether the set changed.
@@ -216,8 +221,7 @@ class GossipSet(Generic[Content]):
         elif len(self._entries) + len(self._struck) >= self._capacity:
             raise MalformedMessage(f"more than {self._capacity} records for one cluster")
         self._entries[signer] = entry
-        self._envelopes.add(entry.envelope)
-        self._words.append(word_of(entry.name))
+        self._words.append(entry.word)
         self._sorted = None
         return True
 
@@ -259,8 +263,7 @@ class GossipSet(Generic[Content]):
 
     def _drop(self, entry: Entry[Content]) -> None:
         del self._entries[entry.signer]
-        self._envelopes.remove(entry.envelope)
-        self._words = array("Q", [word_of(one.name) for one in self])
+        self._words = array("Q", [one.word for one in self])
         self._sorted = None
 
     def _refuse(self, name: bytes) -> None:

@@ -16,7 +16,7 @@ from p2p_labeldp.network import virtual
 from p2p_labeldp.protocol import directory
 from p2p_labeldp.protocol.census import Census
 from p2p_labeldp.protocol.directory import KIND, Directory, PeerRecord, sign_record
-from p2p_labeldp.protocol.gossip import Entry, GossipSet
+from p2p_labeldp.protocol.gossip import Entry, GossipSet, open_entry
 from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Push, Topic
 from protocol.little_round import gathered, keys, record
 from protocol.scenes import Scene
@@ -265,6 +265,7 @@ def test_an_id_cannot_be_claimed_without_its_key():
 
 def test_with_signatures_not_checked_an_id_is_claimed(monkeypatch):
     monkeypatch.setattr(envelopes, "_verified", OrderedDict())  # what is believed here is not remembered
+    monkeypatch.setattr(directory, "open_entry", open_entry.__wrapped__)
     monkeypatch.setattr(envelopes, "verify", lambda *_: None)
     hand = gathered(records=[record(i) for i in (3, 4, 5)])
     hand.tell(readdressed())
