@@ -200,7 +200,9 @@ class GossipSet(Generic[Content]):
     def knows(self, entry: Entry[Content]) -> bool:
         """Whether this very record is in the set, or was refused by it."""
         known = self._entries.get(entry.signer)
-        return (known is not None and known.envelope == entry.envelope) or entry.name in self._refused
+        if known is not None and known.envelope == entry.envelope:
+            return True
+        return bool(self._refused) and entry.name in self._refused
 
     def add(self, entry: Entry[Content]) -> bool:
         """Merges a *verified* record; returns whether the set changed.
@@ -325,6 +327,8 @@ class GossipSet(Generic[Content]):
 
 def bounded(envelopes: list[bytes]) -> tuple[bytes, ...]:
     """As many records as one message may carry."""
+    if len(envelopes) <= MAX_OFFER_RECORDS and sum(map(len, envelopes)) <= MAX_OFFER_BYTES:
+        return tuple(envelopes)
     total = 0
     for count, envelope in enumerate(envelopes):
         total += len(envelope)

@@ -57,7 +57,7 @@ class Joining:
 
     def on_news(self, now: float) -> None:
         """A record came in."""
-        if self._peer.state is State.COMMITTING:
+        if self._pending is not None and self._peer.state is State.COMMITTING:
             self._try_to_commit(now)
 
     def on_snapshot(self, now: float) -> None:
