@@ -38,8 +38,9 @@ class KeyRing(Protocol):
         """An envelope of ``payload`` (``envelope.sign``)."""
         ...
 
-    def verify(self, kind: str, data: bytes, *, max_bytes: int = MAX_ENVELOPE_BYTES) -> Signed:
-        """The contents of anybody's envelope (``envelope.open``)."""
+    @staticmethod
+    def verify(kind: str, data: bytes, *, max_bytes: int = MAX_ENVELOPE_BYTES) -> Signed:
+        """The contents of anybody's envelope (``envelope.open``): whose ring it is makes no difference."""
         ...
 
     def seal(self, public: bytes, plaintext: bytes, *, info: bytes) -> bytes:
@@ -90,7 +91,8 @@ class Keys:
     def sign(self, kind: str, payload: bytes) -> bytes:
         return envelope.sign(self.signing_key, kind, payload)
 
-    def verify(self, kind: str, data: bytes, *, max_bytes: int = MAX_ENVELOPE_BYTES) -> Signed:
+    @staticmethod
+    def verify(kind: str, data: bytes, *, max_bytes: int = MAX_ENVELOPE_BYTES) -> Signed:
         return envelope.open(data, kind, max_bytes=max_bytes)
 
     def seal(self, public: bytes, plaintext: bytes, *, info: bytes) -> bytes:

@@ -40,9 +40,10 @@ class Census:
         """Whether a record of this peer came, also if it was struck out since."""
         return peer_id in self._cluster_named
 
-    def knows(self, envelope: bytes) -> bool:
+    def knows(self, entry: PeerEntry) -> bool:
         """Whether this very record is known."""
-        return any(known.knows(envelope) for known in self._clusters.values())
+        known = self._clusters.get(entry.content.cluster)
+        return known is not None and known.knows(entry)
 
     def add(self, entry: PeerEntry) -> bool:
         """Takes a record in; False if it says nothing new.

@@ -12,18 +12,16 @@ roster's guarantee charges exactly that.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import lru_cache
 
 import msgspec
+import numpy as np
 
-from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError, RosterMismatch
 from p2p_labeldp.facts import Reason
-from p2p_labeldp.protocol.gossip import Entry, GossipSet
-from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE, MAX_RECORD_BYTES, Hash
+from p2p_labeldp.protocol.gossip import Entry, GossipSet, open_entry
+from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE, Hash
 from p2p_labeldp.protocol.roster import OpenedRoster
-from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "ready"
 MAX_ELSEWHERE = MAX_CLUSTER_SIZE  # so many that liars can't crowd out the one that proves it
@@ -45,12 +43,6 @@ class ReadyRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
 _decoder = msgspec.msgpack.Decoder(ReadyRecord)
 
 
-@lru_cache(maxsize=KEPT_VERIFICATIONS)
-def _entry(signer: bytes, envelope: bytes, payload: bytes) -> Entry[ReadyRecord]:
-    """One for all peers of a process, as in ``directory``."""
-    return Entry(signer, envelope, decode_payload(payload, _decoder))
-
-
 class Closing:
     """The ready records that one peer knows.
 
@@ -63,7 +55,6 @@ class Closing:
         self.records: GossipSet[ReadyRecord] = GossipSet()
         self.elsewhere: set[bytes] = set()  # who says to be ready for another roster of this round
         self._roster = roster
-        self._members = frozenset(roster.members)
         self._keys = keys
 
     def declare(self, *, holding: bool) -> None:
@@ -80,30 +71,29 @@ class Closing:
         """Takes in ready records; returns how many were news, and what was refused."""
         news, refused = 0, []
         for envelope in envelopes:
-            if self.records.knows(envelope):
-                continue
             try:
-                news += self.records.add(self._open(envelope))
+                entry = self._open(envelope)
+                if not self.records.knows(entry):
+                    news += self.records.add(entry)
             except ProtocolError as exc:
                 refused.append(getattr(exc, "detail", "") or str(exc))
         return news, refused
 
     def _open(self, envelope: bytes) -> Entry[ReadyRecord]:
-        signed = self._keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
-        entry = _entry(signed.peer_id, envelope, signed.payload)
-        record = entry.content
-        if record.round_id != self._roster.roster.round_id or record.roster != self._roster.digest:
-            if record.round_id == self._roster.roster.round_id and len(self.elsewhere) < MAX_ELSEWHERE:
-                self.elsewhere.add(signed.peer_id)
+        entry = open_entry(envelope, KIND, _decoder, self._keys.verify)
+        record, roster = entry.content, self._roster
+        if record.roster != roster.digest or record.round_id != roster.roster.round_id:
+            if record.round_id == roster.roster.round_id and len(self.elsewhere) < MAX_ELSEWHERE:
+                self.elsewhere.add(entry.signer)
             raise RosterMismatch("a ready record of another roster")
-        if signed.peer_id not in self._members:
+        if entry.signer not in roster.member_set:
             raise MalformedMessage("a ready record of no member")
         return entry
 
     @property
     def size(self) -> int:
         """How many members the roster has."""
-        return len(self._members)
+        return len(self._roster.members)
 
     @property
     def complete(self) -> bool:
@@ -112,14 +102,10 @@ class Closing:
 
     def tally(self) -> tuple[bytes, bytes]:
         """Who is ready, who of them holds an answer: a bit for each member in the roster's order, the first lowest."""
-        ready = holding = 0
-        for place, member in enumerate(self._roster.members):
-            entry = self.records.get(member)
-            if entry is not None:
-                ready |= 1 << place
-                holding |= entry.content.holding << place
-        length = (len(self._roster.members) + 7) // 8
-        return ready.to_bytes(length, "little"), holding.to_bytes(length, "little")
+        entries = [self.records.get(member) for member in self._roster.members]
+        ready = [entry is not None for entry in entries]
+        holding = [entry is not None and entry.content.holding for entry in entries]
+        return np.packbits(ready, bitorder="little").tobytes(), np.packbits(holding, bitorder="little").tobytes()
 
     def verdict(self, *, me: bytes, mate: bytes | None, holding: bool) -> Reason | None:
         """None if this peer may report, else why not."""

@@ -258,8 +258,6 @@ class Collector(Machine):
     def _absorb(self, envelopes: tuple[bytes, ...], pulled: int | None, now: float) -> None:
         news = 0
         for envelope in envelopes:
-            if self._census.knows(envelope):
-                continue
             try:
                 entry: PeerEntry = open_record(
                     envelope,
@@ -269,7 +267,7 @@ class Collector(Machine):
                     now=now,
                     enrolment_key=self.opened.manifest.enrolment_key,
                 )
-                if entry.content.cluster >= self.opened.clustering.count:
+                if self._census.knows(entry) or entry.content.cluster >= self.opened.clustering.count:
                     continue
                 news += self._census.add(entry)
                 self._contacts.remove(entry.signer)

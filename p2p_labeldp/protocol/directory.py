@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import random
-from functools import lru_cache
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError
 from p2p_labeldp.protocol import admission
 from p2p_labeldp.protocol.admission import MAX_ENROLMENT_BYTES
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.gossip import Entry, GossipSet
-from p2p_labeldp.protocol.messages import MAX_RECORD_BYTES, Cluster, Contact, Digest, Hash, Host, Offer, Place, Port
-from p2p_labeldp.protocol.wire import decode_payload
+from p2p_labeldp.protocol.gossip import Entry, GossipSet, open_entry
+from p2p_labeldp.protocol.messages import Cluster, Contact, Digest, Hash, Host, Offer, Place, Port
 
 KIND = "peer"
 OWN = 2  # contacts of its own cluster that a stranger is told
@@ -64,12 +61,6 @@ _decoder = msgspec.msgpack.Decoder(PeerRecord)
 
 
 PeerEntry = Entry[PeerRecord]
-
-
-@lru_cache(maxsize=KEPT_VERIFICATIONS)
-def _entry(signer: bytes, envelope: bytes, payload: bytes) -> PeerEntry:
-    """One for all peers of a process, which would else keep the same bytes a hundred times over."""
-    return Entry(signer, envelope, decode_payload(payload, _decoder))
 
 
 def address_of(entry: PeerEntry) -> Address:
@@ -120,15 +111,14 @@ def open_record(
         AuthenticationFailed: Not signed by the key it names, or by somebody who is not admitted.
         MalformedMessage: Of another round, expired, or valid for longer than the round.
     """
-    signed = keys.verify(KIND, envelope, max_bytes=MAX_RECORD_BYTES)
-    entry = _entry(signed.peer_id, envelope, signed.payload)
+    entry = open_entry(envelope, KIND, _decoder, keys.verify)
     record = entry.content
     if record.round_id != round_id:
         raise MalformedMessage("a record of another round")
     if not now < record.expires <= expires_by:
         raise MalformedMessage("a record that has expired, or claims to outlive its round")
     if enrolment_key is not None:
-        admission.check(record.enrolment, peer_id=signed.peer_id, enrolment_key=enrolment_key, keys=keys)
+        admission.check(record.enrolment, peer_id=entry.signer, enrolment_key=enrolment_key, keys=keys)
     return entry
 
 
@@ -168,8 +158,6 @@ class Directory:
         """Takes in records that somebody sent; returns how many were news, and what was refused."""
         news, refused = 0, []
         for envelope in envelopes:
-            if self.mates.knows(envelope):
-                continue
             try:
                 entry = open_record(
                     envelope,
@@ -179,6 +167,8 @@ class Directory:
                     now=now,
                     enrolment_key=self._enrolment_key,
                 )
+                if self.mates.knows(entry):
+                    continue
                 self._check_one_cluster(entry)
                 if entry.content.cluster != self.cluster:
                     raise MalformedMessage("a record of another cluster")

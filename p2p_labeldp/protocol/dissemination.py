@@ -289,6 +289,8 @@ class Dissemination:
         return ()
 
     def _absorb(self, topic: Topic, envelopes: tuple[bytes, ...], now: float) -> None:
+        if not envelopes:
+            return
         if topic is Topic.DIRECTORY:
             news, refused = self._directory.absorb(envelopes, now)
         elif self.closing is not None:

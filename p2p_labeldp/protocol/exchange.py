@@ -89,7 +89,6 @@ class Exchange:
         self.box: bytes | None = None
         self.mate: bytes | None = None
         self._roster = roster
-        self._members = frozenset(roster.members)
         self._example = example
         self._num_classes = num_classes
         self._keys = keys
@@ -141,7 +140,7 @@ class Exchange:
 
     def answer(self, asker: bytes, ask: Ask) -> Answer | Refusal:
         """Answers an ask; the caller persists the flip before the answer leaves."""
-        if asker not in self._members:
+        if asker not in self._roster.member_set:
             return Refusal("not_in_roster")
         if ask.roster != self._roster.digest:
             return Refusal("roster_mismatch")

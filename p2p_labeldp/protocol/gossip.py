@@ -17,30 +17,34 @@ from __future__ import annotations
 import hashlib
 import random
 import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from p2p_labeldp.crypto.envelope import KEPT_VERIFICATIONS, Signed
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.protocol.messages import (
     MAX_CLUSTER_SIZE,
     MAX_EAGER_BYTES,
     MAX_OFFER_BYTES,
     MAX_OFFER_RECORDS,
+    MAX_RECORD_BYTES,
     ROOT_BYTES,
     SALTED_ID_BYTES,
     Digest,
     Offer,
 )
+from p2p_labeldp.protocol.wire import decode_payload
 
 MAX_PROOFS = 64  # of equivocation kept for others; who strikes out more signers in one round has other troubles
+WORD_BYTES = 8  # of a name, which are salted
 NAME_BYTES = 16  # of a record's digest: even its own signer can't make two records of one name
 EAGER_SHARE = 0.25  # of a set's records in the end: who has no more sends all, since another one lacks most of them
-KEPT_NAMES = 1 << 16  # of a process: 10,000 packed peers name each other's records again and again
 MANY_IDS = 1024  # beyond, how to cut them is not remembered: strangers choose the number
 MAX_OLDER = 16  # replaced records of one signer: restarts within a round; who needs more is struck out
 
@@ -57,17 +61,46 @@ Content = TypeVar("Content", bound=Sequenced)
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Content]):
-    """A verified record: who signed it, its bytes, what they say."""
+    """A verified record: who signed it, its bytes, what they say.
+
+    Its name in a set, and what is salted of that, are found at birth: thousands of sets may share an entry.
+    """
 
     signer: bytes
     envelope: bytes
     content: Content
+    name: bytes = field(init=False, compare=False)
+    word: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", short_id(self.envelope))
+        object.__setattr__(self, "word", word_of(self.name))
 
 
-@lru_cache(maxsize=KEPT_NAMES)
 def short_id(envelope: bytes) -> bytes:
     """Names a record in a set."""
     return hashlib.sha256(envelope).digest()[:NAME_BYTES]
+
+
+@lru_cache(maxsize=2 * KEPT_VERIFICATIONS)
+def open_entry(
+    envelope: bytes, kind: str, decoder: msgspec.msgpack.Decoder[Content], verify: Callable[..., Signed]
+) -> Entry[Content]:
+    """Verifies a record, then decodes it. Both are pure functions of the bytes: successes are remembered, and all peers
+    of a process, which would else keep the same bytes a hundred times over, share one entry.
+
+    Args:
+        envelope: The signed record.
+        kind: What it has to be signed as.
+        decoder: Of its content.
+        verify: ``KeyRing.verify``, of any peer.
+
+    Raises:
+        AuthenticationFailed: Not signed by the key it names.
+        MalformedMessage: Too long, or not what its kind promises.
+    """
+    signed = verify(kind, envelope, max_bytes=MAX_RECORD_BYTES)
+    return Entry(signed.peer_id, envelope, decode_payload(signed.payload, decoder))
 
 
 def draw_salt(rng: random.Random) -> int:
@@ -75,29 +108,21 @@ def draw_salt(rng: random.Random) -> int:
     return rng.getrandbits(63)
 
 
+def word_of(name: bytes) -> int:
+    """What is salted of a name."""
+    return int.from_bytes(name[:WORD_BYTES], "big")
+
+
 def salted_id(name: bytes, salt: int) -> bytes:
     """Names a record in the exchange that has this salt: the highest bits of (word * odd salt) mod 2^64."""
-    word = int.from_bytes(name[:8], "big") * (2 * salt + 1) & 0xFFFFFFFFFFFFFFFF
-    return (word >> 8 * (8 - SALTED_ID_BYTES)).to_bytes(SALTED_ID_BYTES, "big")
+    word = word_of(name) * (2 * salt + 1) & 0xFFFFFFFFFFFFFFFF
+    return word.to_bytes(WORD_BYTES, "big")[:SALTED_ID_BYTES]
 
 
-Words: TypeAlias = npt.NDArray[np.uint64]
-
-
-def words_of(names: Iterable[bytes]) -> Words:
-    """What is salted of each name, shape (count,)."""
-    return np.frombuffer(b"".join(names), dtype=">u8")[:: NAME_BYTES // 8].astype(np.uint64)
-
-
-def salted_ids(words: Words, salt: int) -> bytes:
-    """``salted_id`` of each name, one after the other; of a hundred at a tenth of their cost one by one."""
-    salted = words * np.uint64(2 * salt + 1)  # modulo 2^64, as the type is
-    return salted.astype(">u8").view(np.uint8).reshape(-1, 8)[:, :SALTED_ID_BYTES].tobytes()
-
-
-@lru_cache(maxsize=256)
-def _cut(count: int) -> struct.Struct:
-    return struct.Struct(f"{SALTED_ID_BYTES}s" * count)
+def salted_ids(words: array[int], salt: int) -> tuple[bytes, ...]:
+    """``salted_id`` of each name; of a hundred at a tenth of their cost one by one."""
+    salted = np.frombuffer(words, dtype=np.uint64) * np.uint64(2 * salt + 1)  # modulo 2^64, as the type is
+    return _cut(salted.astype(">u8").tobytes(), WORD_BYTES)
 
 
 def split_ids(ids: bytes) -> tuple[bytes, ...]:
@@ -108,10 +133,20 @@ def split_ids(ids: bytes) -> tuple[bytes, ...]:
     """
     if len(ids) % SALTED_ID_BYTES:
         raise MalformedMessage("a digest is a whole number of salted ids")
-    count = len(ids) // SALTED_ID_BYTES
+    return _cut(ids, SALTED_ID_BYTES)
+
+
+def _cut(data: bytes, width: int) -> tuple[bytes, ...]:
+    """The salted ids that stand every ``width`` bytes."""
+    count = len(data) // width
     if count > MANY_IDS:
-        return tuple(ids[i : i + SALTED_ID_BYTES] for i in range(0, len(ids), SALTED_ID_BYTES))
-    return _cut(count).unpack(ids)
+        return tuple(data[i : i + SALTED_ID_BYTES] for i in range(0, len(data), width))
+    return _layout(count, width).unpack(data)
+
+
+@lru_cache(maxsize=256)
+def _layout(count: int, width: int) -> struct.Struct:
+    return struct.Struct(f"{SALTED_ID_BYTES}s{width - SALTED_ID_BYTES}x" * count)
 
 
 class GossipSet(Generic[Content]):
@@ -122,39 +157,37 @@ class GossipSet(Generic[Content]):
     """
 
     def __init__(self, capacity: int = MAX_CLUSTER_SIZE) -> None:
-        self._by_id: dict[bytes, Entry[Content]] = {}
-        self._by_signer: dict[bytes, bytes] = {}
-        self._older: dict[bytes, dict[int, bytes]] = {}  # signer -> sequence -> short id of what was replaced
-        self._struck: set[bytes] = set()
-        self._refused: set[bytes] = set()  # short ids of equivocating or older records: not wanted again
-        self._contradicted: dict[bytes, bytes] = {}  # short id of one of two records -> the other
+        self._entries: dict[bytes, Entry[Content]] = {}  # by signer
+        self._words = array("Q")  # what is salted of their names, in the same order
         self._sorted: bytes | None = None  # all names, until the set changes
-        self._words: Words | None = None  # of all names, until the set changes
+        self._older: dict[bytes, dict[int, bytes]] = {}  # signer -> sequence -> name of what was replaced
+        self._struck: set[bytes] = set()
+        self._refused: set[bytes] = set()  # names of equivocating or older records: not wanted again
+        self._contradicted: dict[bytes, bytes] = {}  # name of one of two records -> the other
         self._capacity = capacity
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[Entry[Content]]:
-        return iter(self._by_id.values())
+        return iter(self._entries.values())
 
     def __contains__(self, signer: bytes) -> bool:
-        return signer in self._by_signer
+        return signer in self._entries
 
     @property
     def signers(self) -> Iterable[bytes]:
         """Those whose records count."""
-        return self._by_signer.keys()
+        return self._entries.keys()
 
     def get(self, signer: bytes) -> Entry[Content] | None:
         """The record of ``signer``, if there is one that counts."""
-        name = self._by_signer.get(signer)
-        return None if name is None else self._by_id[name]
+        return self._entries.get(signer)
 
     def any_but(self, signer: bytes, rng: random.Random) -> Entry[Content] | None:
         """A record drawn uniformly among those of others; None if there is none."""
-        entries = list(self._by_id.values())
-        if len(entries) == (signer in self._by_signer):
+        entries = list(self._entries.values())
+        if len(entries) == (signer in self._entries):
             return None
         while (entry := rng.choice(entries)).signer == signer:
             pass
@@ -164,10 +197,12 @@ class GossipSet(Generic[Content]):
         """Whether the signer was struck out."""
         return signer in self._struck
 
-    def knows(self, envelope: bytes) -> bool:
-        """Whether these very bytes are in the set, or were refused by it: no need to verify them again."""
-        name = short_id(envelope)
-        return name in self._by_id or name in self._refused
+    def knows(self, entry: Entry[Content]) -> bool:
+        """Whether this very record is in the set, or was refused by it."""
+        known = self._entries.get(entry.signer)
+        if known is not None and known.envelope == entry.envelope:
+            return True
+        return bool(self._refused) and entry.name in self._refused
 
     def add(self, entry: Entry[Content]) -> bool:
         """Merges a *verified* record; returns whether the set changed.
@@ -176,41 +211,42 @@ class GossipSet(Generic[Content]):
             AuthenticationFailed: The record equivocates with one in the set, or its signer was struck out before.
             MalformedMessage: The set is full, or the record is older than the one known.
         """
-        name = short_id(entry.envelope)
-        if entry.signer in self._struck:
-            self._refuse(name)
+        signer = entry.signer
+        if signer in self._struck:
+            self._refuse(entry.name)
             raise AuthenticationFailed("the signer has equivocated")
-        if name in self._by_id and self._by_id[name].signer != entry.signer:
-            raise MalformedMessage("a record whose name is another signer's")  # 2^128 work against a given one
-        known = self.get(entry.signer)
-        if known is None:
-            if len(self) + len(self._struck) >= self._capacity:
-                raise MalformedMessage(f"more than {self._capacity} records for one cluster")
-        elif entry.envelope == known.envelope:
-            return False
-        else:
-            self._check_history(entry, known)
-            older, newer = sorted((entry, known), key=lambda both: both.content.sequence)
-            self._older.setdefault(entry.signer, {})[older.content.sequence] = short_id(older.envelope)
-            self._refuse(short_id(older.envelope))
-            if newer is known:
-                raise MalformedMessage("a record older than the one known")
-            self._drop(known)
-        self._sorted = self._words = None
-        self._by_id[name] = entry
-        self._by_signer[entry.signer] = name
+        known = self._entries.get(signer)
+        if known is not None:
+            if entry.envelope == known.envelope:
+                return False
+            self._replace(known, entry)
+        elif len(self._entries) + len(self._struck) >= self._capacity:
+            raise MalformedMessage(f"more than {self._capacity} records for one cluster")
+        self._entries[signer] = entry
+        self._words.append(entry.word)
+        self._sorted = None
         return True
+
+    def _replace(self, known: Entry[Content], entry: Entry[Content]) -> None:
+        """Makes room for a newer record."""
+        self._check_history(entry, known)
+        older, newer = sorted((entry, known), key=lambda both: both.content.sequence)
+        self._older.setdefault(entry.signer, {})[older.content.sequence] = older.name
+        self._refuse(older.name)
+        if newer is known:
+            raise MalformedMessage("a record older than the one known")
+        self._drop(known)
 
     def _check_history(self, entry: Entry[Content], known: Entry[Content]) -> None:
         """Strikes the signer out if ``entry`` contradicts anything it said before, or if it never stops talking."""
-        said = {**self._older.get(entry.signer, {}), known.content.sequence: short_id(known.envelope)}
-        equivocates = said.get(entry.content.sequence, short_id(entry.envelope)) != short_id(entry.envelope)
+        said = {**self._older.get(entry.signer, {}), known.content.sequence: known.name}
+        equivocates = said.get(entry.content.sequence, entry.name) != entry.name
         if not equivocates and (entry.content.sequence in said or len(said) <= MAX_OLDER):
             return
-        self._refuse(short_id(entry.envelope))
+        self._refuse(entry.name)
         if equivocates and len(self._contradicted) < 2 * MAX_PROOFS:
-            self._contradicted[short_id(known.envelope)] = entry.envelope
-            self._contradicted[short_id(entry.envelope)] = known.envelope
+            self._contradicted[known.name] = entry.envelope
+            self._contradicted[entry.name] = known.envelope
         self.strike(entry.signer)
         raise AuthenticationFailed(
             "two different records with one sequence number"
@@ -224,12 +260,13 @@ class GossipSet(Generic[Content]):
         self._older.pop(signer, None)
         known = self.get(signer)
         if known is not None:
-            self._refuse(short_id(known.envelope))
+            self._refuse(known.name)
             self._drop(known)
 
     def _drop(self, entry: Entry[Content]) -> None:
-        self._sorted = self._words = None
-        del self._by_id[self._by_signer.pop(entry.signer)]
+        del self._entries[entry.signer]
+        self._words = array("Q", [one.word for one in self])
+        self._sorted = None
 
     def _refuse(self, name: bytes) -> None:
         if len(self._refused) < 4 * self._capacity:  # beyond, a liar costs a verification each time, nothing more
@@ -237,14 +274,12 @@ class GossipSet(Generic[Content]):
 
     def have(self, salt: int) -> bytes:
         """The salted ids of all records, to open an exchange."""
-        if self._words is None:
-            self._words = words_of(self._by_id)
-        return salted_ids(self._words, salt)
+        return b"".join(salted_ids(self._words, salt))
 
     def root(self, salt: int) -> bytes:
         """A hash of the set, in an exchange that has this salt: two sets with one root are the same."""
         if self._sorted is None:
-            self._sorted = b"".join(sorted(self._by_id))
+            self._sorted = b"".join(sorted([entry.name for entry in self]))
         return hashlib.sha256(salt.to_bytes(8, "big") + self._sorted).digest()[:ROOT_BYTES]
 
     def if_small(self, of: int) -> tuple[bytes, ...]:
@@ -253,9 +288,9 @@ class GossipSet(Generic[Content]):
         Args:
             of: How many there will be in the end; whoever has few of them can guess that another one lacks them.
         """
-        if len(self._by_id) > max(1, of * EAGER_SHARE):
+        if len(self._entries) > max(1, of * EAGER_SHARE):
             return ()
-        envelopes = tuple(entry.envelope for entry in self._by_id.values())
+        envelopes = tuple(entry.envelope for entry in self)
         return envelopes if sum(map(len, envelopes)) <= MAX_EAGER_BYTES else ()
 
     def answer(self, digest: Digest) -> Offer:
@@ -273,11 +308,10 @@ class GossipSet(Generic[Content]):
 
         Who has one of two records that contradict each other gets the other one, and so strikes their signer out too.
         """
-        theirs = set(split_ids(have))
-        ours = self._by_salted_id(salt)
+        theirs, ours = set(split_ids(have)), salted_ids(self._words, salt)
         lacking = [other for name, other in self._contradicted.items() if salted_id(name, salt) in theirs]
-        lacking += [entry.envelope for there, entry in ours if there not in theirs]
-        wanted = theirs.difference([there for there, _ in ours])
+        lacking += [entry.envelope for there, entry in zip(ours, self, strict=True) if there not in theirs]
+        wanted = theirs.difference(ours)
         if wanted:
             wanted.difference_update([salted_id(name, salt) for name in self._refused])
         return bounded(lacking), b"".join(sorted(wanted))
@@ -287,14 +321,14 @@ class GossipSet(Generic[Content]):
         wanted = set(split_ids(ids))
         if not wanted:
             return ()
-        return bounded([entry.envelope for there, entry in self._by_salted_id(salt) if there in wanted])
-
-    def _by_salted_id(self, salt: int) -> list[tuple[bytes, Entry[Content]]]:
-        return list(zip(split_ids(self.have(salt)), self._by_id.values(), strict=True))
+        ours = salted_ids(self._words, salt)
+        return bounded([entry.envelope for there, entry in zip(ours, self, strict=True) if there in wanted])
 
 
 def bounded(envelopes: list[bytes]) -> tuple[bytes, ...]:
     """As many records as one message may carry."""
+    if len(envelopes) <= MAX_OFFER_RECORDS and sum(map(len, envelopes)) <= MAX_OFFER_BYTES:
+        return tuple(envelopes)
     total = 0
     for count, envelope in enumerate(envelopes):
         total += len(envelope)

@@ -57,7 +57,7 @@ class Joining:
 
     def on_news(self, now: float) -> None:
         """A record came in."""
-        if self._peer.state is State.COMMITTING:
+        if self._pending is not None and self._peer.state is State.COMMITTING:
             self._try_to_commit(now)
 
     def on_snapshot(self, now: float) -> None:
@@ -111,12 +111,12 @@ class Joining:
         peer, pending = self._peer, self._pending
         if pending is None:
             return
-        members = frozenset(pending.members)
-        must_list = {signer for signer in self._must_list if not peer.directory.mates.has_struck(signer)}
-        if peer.keys.peer_id not in members or not must_list <= members:
+        mates, members = peer.directory.mates, pending.members
+        left_out = self._must_list - pending.member_set
+        if peer.keys.peer_id not in pending.member_set or not all(map(mates.has_struck, left_out)):
             peer.end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
             return
-        entries = [entry for member in pending.members if (entry := peer.directory.find(member)) is not None]
+        entries = [entry for member in members if (entry := mates.get(member)) is not None]
         if len(entries) < len(members):
             return  # gossip goes on for the missing records; the exchange deadline ends the wait
         order = [entry.content.sort_key(entry.signer) for entry in entries]

@@ -20,6 +20,7 @@ from p2p_labeldp.protocol.messages import AnyMessage, Message
 
 MAX_SECONDS_A_SEND = 10.0
 MIN_SECONDS_A_SEND = 0.05
+NEVER = (math.inf, "")  # when no alarm rings, and its name
 
 Continuation: TypeAlias = Callable[[AnyMessage | None, str, float], None]
 """Called with the reply, or None and ``timeout`` or ``unreachable``; and ``now``."""
@@ -35,7 +36,7 @@ class Machine(ABC):
         self._sent: dict[int, tuple[Continuation, Address, Message, float]] = {}
         self._next_send = 0
         self._alarms: dict[str, float] = {}
-        self._earliest = math.inf  # of the alarms: asked for with every message
+        self._next: tuple[float, str] = NEVER  # the earliest alarm: asked for with every message
         self._handlers: dict[str, Callable[[float], None]] = {}
 
     # -- what each machine is for ----------------------------------------------------------------------------------
@@ -79,14 +80,15 @@ class Machine(ABC):
 
     def wake(self, now: float) -> None:
         """Does what is due, the oldest first."""
-        while self._earliest <= now and not self.over:
-            _, name = min((at, name) for name, at in self._alarms.items())
+        while self._next[0] <= now and not self.over:
+            name = self._next[1]
             self.clear_alarm(name)
             self._handlers[name](now)
 
     def wake_at(self) -> float | None:
         """When ``wake`` wants to be called next."""
-        return None if self._earliest == math.inf or self.over else self._earliest
+        at = self._next[0]
+        return None if at == math.inf or self.over else at
 
     def effects(self) -> list[Effect]:
         """Drains what is to be done, in order."""
@@ -98,17 +100,24 @@ class Machine(ABC):
     def set_alarm(self, name: str, at: float) -> None:
         """Has the handler ``name`` called at ``at``; an earlier setting is replaced."""
         self._alarms[name] = at
-        self._earliest = min(self._alarms.values())
+        if (at, name) <= self._next:
+            self._next = (at, name)
+        elif self._next[1] == name:
+            self._look_ahead()
 
     def hasten_alarm(self, name: str, at: float) -> None:
         """Moves an alarm that is set to ``at``, if that is sooner."""
-        if name in self._alarms:
-            self.set_alarm(name, min(self._alarms[name], at))
+        if at < self._alarms.get(name, -math.inf):
+            self.set_alarm(name, at)
 
     def clear_alarm(self, name: str) -> None:
         """Forgets an alarm, set or not."""
         self._alarms.pop(name, None)
-        self._earliest = min(self._alarms.values(), default=math.inf)
+        if self._next[1] == name:
+            self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        self._next = min(zip(self._alarms.values(), self._alarms, strict=True), default=NEVER)
 
     def observe(self, fact: Fact) -> None:
         """States a fact that needs no durability."""
@@ -120,10 +129,11 @@ class Machine(ABC):
 
     def send(self, to: Address, message: Message, then: Continuation, now: float, until: float) -> None:
         """Sends a request; ``then`` hears of the reply, or that there was none by ``until``."""
-        self._sent[self._next_send] = then, to, message, now
-        timeout = min(MAX_SECONDS_A_SEND, max(until - now, MIN_SECONDS_A_SEND))
-        self._effects.append(Send(self._next_send, to, message, timeout))
+        send_id = self._next_send
         self._next_send += 1
+        self._sent[send_id] = then, to, message, now
+        timeout = min(MAX_SECONDS_A_SEND, max(until - now, MIN_SECONDS_A_SEND))
+        self._effects.append(Send(send_id, to, message, timeout))
 
     def _hear(self, send_id: int, reply: AnyMessage | None, reason: str, now: float) -> None:
         try:

@@ -134,7 +134,7 @@ class Participant(Machine):
     @property
     def over(self) -> bool:
         """Whether the peer has its outcome."""
-        return self.state is State.ENDED
+        return self.outcome is not None
 
     @property
     def my(self) -> Part:

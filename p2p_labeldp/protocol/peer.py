@@ -284,7 +284,7 @@ class Peer(Participant):
     # -- between the phases ----------------------------------------------------------------------------------------
 
     def _on_gossip(self, now: float) -> None:
-        if self.state in (State.JOINING, State.COMMITTING):
+        if self.part is None:
             self._joining.on_gossip(now)
         elif self.state is State.CLOSING:
             self._gossip.tick_closing(self.my.roster.members, now)

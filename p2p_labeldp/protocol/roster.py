@@ -7,6 +7,7 @@ of these: it recomputes the guarantee at the flip it is given. It does not test 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Protocol
@@ -15,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from p2p_labeldp.accounting import planning
+from p2p_labeldp.crypto.envelope import Signed
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.errors import (
     AuthenticationFailed,
@@ -30,6 +32,7 @@ from p2p_labeldp.protocol.messages import DIGEST_BYTES, MAX_CLUSTER_SIZE, MAX_EN
 from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "roster"
+KEPT_ROSTERS = 256  # of a process, signed by a round's learner: one for each cluster that has peers in it
 
 
 class Roster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +57,7 @@ class OpenedRoster:
         digest: SHA-256 of the signed envelope; asks, answers, ready records and reports carry it.
         roster: The content.
         members: The ids in order.
+        member_set: The same, without.
         envelope: As it was signed.
     """
 
@@ -61,6 +65,7 @@ class OpenedRoster:
     digest: bytes
     roster: Roster
     members: tuple[bytes, ...]
+    member_set: frozenset[bytes]
 
 
 def make(
@@ -130,20 +135,38 @@ def open_roster(envelope: bytes, *, keys: KeyRing, opened: OpenedManifest, clust
         MalformedMessage: Signed, and yet no roster.
         RosterMismatch: Of another round or cluster, or with a member listed twice.
     """
-    signed = keys.verify(KIND, envelope, max_bytes=MAX_ENVELOPE_BYTES)
-    if signed.peer_id != opened.learner:
-        raise AuthenticationFailed("the roster is signed by another key than the learner's")
-    roster = decode_payload(signed.payload, _decoder)
+    found = _opened(envelope, opened.learner, keys.verify)
+    roster = found.roster
     if roster.round_id != opened.round_id or roster.cluster != cluster:
         raise RosterMismatch("a roster of another round or cluster")
     if roster.flip_probability > largest_flip(len(opened.label_space)):
         raise MalformedMessage("a flip probability that would tell the label by leaving it out")
+    if len(found.member_set) != len(found.members):
+        raise RosterMismatch("a member is listed twice")
+    return found
+
+
+@lru_cache(maxsize=KEPT_ROSTERS)
+def _opened(envelope: bytes, learner: bytes, verify: Callable[..., Signed]) -> OpenedRoster:
+    """A pure function of the bytes, and all members in a process open the same."""
+    signed = verify(KIND, envelope, max_bytes=MAX_ENVELOPE_BYTES)
+    if signed.peer_id != learner:
+        raise AuthenticationFailed("the roster is signed by another key than the learner's")
+    return _read(envelope, signed)
+
+
+def _read(envelope: bytes, signed: Signed) -> OpenedRoster:
+    roster = decode_payload(signed.payload, _decoder)
     if len(roster.members) % DIGEST_BYTES:
         raise MalformedMessage("the member list is no list of ids")
     members = tuple(roster.members[i : i + DIGEST_BYTES] for i in range(0, len(roster.members), DIGEST_BYTES))
-    if len(set(members)) != len(members):
-        raise RosterMismatch("a member is listed twice")
-    return OpenedRoster(envelope=envelope, digest=hashlib.sha256(envelope).digest(), roster=roster, members=members)
+    return OpenedRoster(
+        envelope=envelope,
+        digest=hashlib.sha256(envelope).digest(),
+        roster=roster,
+        members=members,
+        member_set=frozenset(members),
+    )
 
 
 def reopen(envelope: bytes, *, keys: KeyRing) -> OpenedRoster:
@@ -153,9 +176,7 @@ def reopen(envelope: bytes, *, keys: KeyRing) -> OpenedRoster:
         AuthenticationFailed: The disk has it wrong.
         MalformedMessage: The disk has it wrong.
     """
-    content = decode_payload(keys.verify(KIND, envelope, max_bytes=MAX_ENVELOPE_BYTES).payload, _decoder)
-    members = tuple(content.members[i : i + DIGEST_BYTES] for i in range(0, len(content.members), DIGEST_BYTES))
-    return OpenedRoster(envelope=envelope, digest=hashlib.sha256(envelope).digest(), roster=content, members=members)
+    return _read(envelope, keys.verify(KIND, envelope, max_bytes=MAX_ENVELOPE_BYTES))
 
 
 def contradict(first: bytes, second: bytes, *, keys: KeyRing, opened: OpenedManifest, cluster: int) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.protocol import directory as module
+from p2p_labeldp.protocol import gossip
 from p2p_labeldp.protocol.directory import CONTACTS_PER_CLUSTER, FAR, NEAR, OWN, Directory, open_record
 from p2p_labeldp.protocol.gossip import salted_id, short_id
 from p2p_labeldp.protocol.messages import MAX_CONTACTS, Contact, Digest, Place, Topic
@@ -69,7 +70,8 @@ def test_a_record_is_verified_before_it_is_decoded(monkeypatch):
     def never(*_):
         raise AssertionError("decoded before it was verified")
 
-    monkeypatch.setattr(module, "_entry", never)
+    monkeypatch.setattr(gossip, "decode_payload", never)
+    gossip.open_entry.cache_clear()
     terms = {"keys": keys(1), "round_id": OPENED.round_id, "expires_by": 40.0, "now": 0.0}
     with pytest.raises(AuthenticationFailed):
         open_record(bad_signature(record(2)), **terms)
