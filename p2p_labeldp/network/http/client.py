@@ -27,9 +27,11 @@ from p2p_labeldp.errors import (
 from p2p_labeldp.network.http import posting
 from p2p_labeldp.network.http.posting import Unreadable
 from p2p_labeldp.network.http.profile import CONTENT_TYPE, MAX_BODY_BYTES, ROUTE, TOO_MANY
+from p2p_labeldp.network.http.turns import Turns
 from p2p_labeldp.network.transport import Destination, Traffic, authority, format_address
 
 MAX_CLIENT_CONNECTIONS = 64  # sockets of a process that is talking to thousands
+MAX_CONNECTIONS_TO_ONE = 16
 
 _WORD = re.compile("[a-z_]{1,40}( [0-9.]{1,20})?")
 
@@ -54,6 +56,7 @@ class HttpClient:
     Args:
         wall_clock: Unix seconds.
         max_connections: Most connections open at once; more POSTs wait for their turn.
+        to_one: Most of them to one host and port.
         max_body_bytes: Longest answer accepted.
         local_host: Address to connect from, if not the system's choice.
         tls: Calls by TLS, if given.
@@ -64,6 +67,7 @@ class HttpClient:
         *,
         wall_clock: Callable[[], float] = time.time,
         max_connections: int = MAX_CLIENT_CONNECTIONS,
+        to_one: int = MAX_CONNECTIONS_TO_ONE,
         max_body_bytes: int = MAX_BODY_BYTES,
         local_host: str | None = None,
         tls: ssl.SSLContext | None = None,
@@ -75,7 +79,7 @@ class HttpClient:
         self._max_body = max_body_bytes
         self._local_host = local_host
         self._tls = tls
-        self._turns = asyncio.Semaphore(max_connections)
+        self._turns = Turns(in_all=max_connections, to_one=to_one)
 
     async def __aenter__(self) -> HttpClient:
         return self
@@ -92,7 +96,8 @@ class HttpClient:
             key: The sender's.
             to: Peer and place. Only that peer's answer counts.
             body: At most ``MAX_BODY_BYTES``.
-            timeout: Seconds for all of it, waiting for a turn included.
+            timeout: Seconds for the answer. As long may pass before it is this POST's turn, which is no fault of the
+                peer's: a process that is late with everything would else give up whatever it has just begun.
 
         Raises:
             DeadlineExceeded: No answer in time.
@@ -104,7 +109,8 @@ class HttpClient:
         if len(body) > MAX_BODY_BYTES:
             raise LocalProtocolError(f"body of {len(body)} bytes; at most {MAX_BODY_BYTES} can be sent")
         try:
-            async with asyncio.timeout(timeout), self._turns:
+            async with asyncio.timeout(timeout) as limit, self._turns.taken((to.host, to.port)):
+                limit.reschedule(asyncio.get_running_loop().time() + timeout)
                 return await self._exchange(key, to, body)
         except TimeoutError as error:
             raise DeadlineExceeded(f"{format_address(to)} did not answer in {timeout:g} s") from error

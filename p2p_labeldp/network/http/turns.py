@@ -1,0 +1,40 @@
+"""Who of a process' senders may have a connection open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+Place = tuple[str, int]
+
+
+class Turns:
+    """So many connections at once, and so many of them to one place.
+
+    Without the second bound a place that answers slowly, or is asked by everybody at once, would soon have all turns,
+    and no other place would be asked anything.
+
+    Args:
+        in_all: Most connections at once.
+        to_one: Most of them to one host and port.
+    """
+
+    def __init__(self, *, in_all: int, to_one: int) -> None:
+        self._any = asyncio.Semaphore(in_all)
+        self._to_one = to_one
+        self._places: dict[Place, tuple[asyncio.Semaphore, set[object]]] = {}  # those that somebody asks or waits for
+
+    @asynccontextmanager
+    async def taken(self, place: Place) -> AsyncIterator[None]:
+        """Waits for a turn, first come first served, and has it."""
+        turns, askers = self._places.setdefault(place, (asyncio.Semaphore(self._to_one), set()))
+        asker = object()
+        askers.add(asker)
+        try:
+            async with turns, self._any:
+                yield
+        finally:
+            askers.discard(asker)
+            if not askers:
+                del self._places[place]
