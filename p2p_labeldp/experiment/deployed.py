@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from p2p_labeldp.experiment import learning, playing, preparing
 from p2p_labeldp.experiment.playing import Progress, Silence
 from p2p_labeldp.experiment.running import Run, versions
 from p2p_labeldp.facts import Accepted, Fact, Outcome, Traffic
+from p2p_labeldp.network import loops
 from p2p_labeldp.network.stopping import Stopping
 from p2p_labeldp.network.store import Store
 from p2p_labeldp.network.transport import format_address
@@ -96,7 +96,7 @@ def learn_from_peers(
         say(f"classes: {','.join(terms.classes)}")
 
     told.playing(peers=0, clusters=len(prepared.sizes), engine="processes", pace=prepared.pace)
-    collected = asyncio.run(
+    collected = loops.run(
         learner_process.serve_until_told(
             terms,
             stopping=stopping,
@@ -112,7 +112,8 @@ def learn_from_peers(
             bind=bind,
             tls=tls,
             retold=heard.append,
-        )
+        ),
+        parties=1,
     )
     told.learning()
     noisy = playing.noisy_of(prepared, collected)

@@ -71,16 +71,20 @@ async def post(
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Answer] = loop.create_future()
     reading = partial(_Reading, head + body, done, longest)
-    if local_host is None:
-        transport, _ = await loop.create_connection(reading, host, port, ssl=tls)
-    else:
-        bound = await _connected(host, port, local_host)
-        called = None if tls is None else host
-        transport, _ = await loop.create_connection(reading, sock=bound, ssl=tls, server_hostname=called)
     try:
-        return await done
+        if local_host is None:
+            transport, _ = await loop.create_connection(reading, host, port, ssl=tls)
+        else:
+            bound = await _connected(host, port, local_host)
+            called = None if tls is None else host
+            transport, _ = await loop.create_connection(reading, sock=bound, ssl=tls, server_hostname=called)
+        try:
+            return await done
+        finally:
+            transport.abort()  # everything was read, or nobody waits for it any more
     finally:
-        transport.abort()  # everything was read, or nobody waits for it any more
+        if not done.cancel() and not done.cancelled():  # who gave up while it was connecting asks for no answer
+            done.exception()  # looked at, so that the loop does not report it
 
 
 class _Reading(asyncio.Protocol):

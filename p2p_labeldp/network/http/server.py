@@ -67,6 +67,7 @@ READ_TIMEOUT_SECONDS = 10.0  # a mate that needs longer is late for its round an
 RECEIVE_BUFFER_BYTES = 1 << 16  # of a connection; also the most that is read at once of a body nobody has accepted yet
 SHUTDOWN_SECONDS = 1.0
 BACKLOG = 1024  # a learner's members all come at the deadline
+ACCEPTED_AT_ONCE = 32  # asyncio's loop tries as often, and complains as often, when no descriptor is left
 
 # Rounds of 3 to 1,000 peers at their default pace need a burst of 3 of any sender at 10 a second, and of 950 of all at
 # 200 a second where one peer is everybody's first contact. Sustained, the nonces of the latter fit their cache.
@@ -141,12 +142,14 @@ class HttpServer:
                 (lambda: Connection(self)) if tls is None else (lambda: Secured(Connection(self), tls)),
                 host,
                 port,
-                backlog=BACKLOG,
+                backlog=ACCEPTED_AT_ONCE,
             )
+            for listening in self._listener.sockets:
+                with socket.fromfd(listening.fileno(), listening.family, listening.type) as same:
+                    same.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)  # connections inherit it
+                    same.listen(BACKLOG)
         except OSError as error:
             raise ConfigurationError(f"{host}:{port} can't be listened on: {error}", field="address") from error
-        for listening in self._listener.sockets:  # connections inherit it
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self) -> None:

@@ -1,11 +1,12 @@
 """One POST on one connection: what is read is a strict grammar, and everything else is no answer."""
 
 import asyncio
+import gc
 from contextlib import suppress
 
 import pytest
 
-from p2p_labeldp.network.http.posting import Answer, Unreadable, post
+from p2p_labeldp.network.http.posting import Answer, Unreadable, _Reading, post
 from p2p_labeldp.network.http.profile import MAX_FIELD_BYTES, MAX_FIELDS
 
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\nhi"
@@ -99,3 +100,34 @@ async def test_anything_else_is_no_answer(answer, about):
 async def test_nobody_there_is_an_error_of_the_system():
     with pytest.raises(OSError, match=r"refused|\b111\b"):
         await post("127.0.0.1", 1, "/", {}, b"", longest=1)
+
+
+@pytest.mark.parametrize("came", [b"", b"no HTTP\r\n\r\n"])
+async def test_who_gives_up_while_connecting_leaves_no_complaint(monkeypatch, came):
+    """Of an answer that nobody waits for any more: none, or one that is none."""
+    heard, posts, over = [], [], asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["message"]))
+    made = _Reading.connection_made
+
+    def given_up(self, transport):
+        made(self, transport)
+        if came:
+            self.data_received(came)
+        posts.pop().cancel()
+
+    async def serve(reader, writer):
+        await reader.read()
+        writer.close()
+        over.set()
+
+    monkeypatch.setattr(_Reading, "connection_made", given_up)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    posts.append(asyncio.create_task(post("127.0.0.1", port, "/", {}, b"", longest=1)))
+    with pytest.raises(asyncio.CancelledError):
+        await posts[0]
+    await over.wait()
+    server.close()
+    await server.wait_closed()
+    gc.collect()
+    assert heard == []
