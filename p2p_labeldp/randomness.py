@@ -35,6 +35,7 @@ import os
 import random
 import struct
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +48,8 @@ WORDS_PER_PEER = 4
 FLIP_WORD, MATE_WORD = 0, 1
 SAMPLING_WORD = 0
 MAX_SEED = 2**64 - 1
+PEERS_A_BLOCK = 256  # whose words are drawn together
+KEPT_BLOCKS = 256  # of 8 KiB: three streams of 20,000 peers
 
 
 class Stream(IntEnum):
@@ -80,7 +83,19 @@ def word(seed: int, stream: int, ordinal: int, index: int) -> int:
     """
     if not 0 <= index < WORDS_PER_PEER:
         raise LocalProtocolError(f"word {index} of a peer does not exist: it has {WORDS_PER_PEER}")
-    return int(_philox(seed, stream, ordinal).random_raw(WORDS_PER_PEER)[index])
+    return int(_words_of(seed, stream, ordinal)[index])
+
+
+def _words_of(seed: int, stream: int, ordinal: int) -> npt.NDArray[np.uint64]:
+    """All words of one peer, shape (4,)."""
+    of_peer: npt.NDArray[np.uint64] = _block(seed, stream, ordinal // PEERS_A_BLOCK)[ordinal % PEERS_A_BLOCK]
+    return of_peer
+
+
+@lru_cache(maxsize=KEPT_BLOCKS)
+def _block(seed: int, stream: int, number: int) -> npt.NDArray[np.uint64]:
+    """The words of a few hundred peers at the cost of one's, since most of that is building a Philox."""
+    return words(seed, stream, number * PEERS_A_BLOCK, PEERS_A_BLOCK)
 
 
 def words(seed: int, stream: int, start: int, count: int) -> npt.NDArray[np.uint64]:
@@ -170,7 +185,7 @@ class Replay:
         return word(self.seed, Stream.UPDATES + number, self.ordinal, SAMPLING_WORD)
 
     def update_generator(self, *, round_id: bytes, number: int) -> np.random.Generator:
-        key = _philox(self.seed, Stream.UPDATES + number, self.ordinal).random_raw(WORDS_PER_PEER)[1:3]
+        key = _words_of(self.seed, Stream.UPDATES + number, self.ordinal)[1:3]
         return np.random.Generator(np.random.Philox(key=key))
 
     def noise_generator(self, *, round_id: bytes, number: int, reports: bytes) -> np.random.Generator:
@@ -183,7 +198,7 @@ class Replay:
         return random.Random(word(self.seed, Stream.GOSSIP, self.ordinal, 0))  # noqa: S311  a study is replayable
 
     def identity(self) -> bytes:
-        return _philox(self.seed, Stream.IDENTITY, self.ordinal).random_raw(WORDS_PER_PEER).tobytes()
+        return _words_of(self.seed, Stream.IDENTITY, self.ordinal).tobytes()
 
 
 class Secret:

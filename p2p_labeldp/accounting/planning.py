@@ -79,6 +79,7 @@ def roster_delta(size: int) -> float:
     return 1 / size**2
 
 
+@lru_cache(maxsize=4096, typed=True)  # each peer asks; typed, since False would be 0.0 to it
 def holding_minimum(size: int, tolerated_loss: float) -> int:
     """ceil((1 - tolerated_loss) s), at least 1; the loss is taken as the decimal number it is written as."""
     check_count(size, "cluster_size")

@@ -283,6 +283,8 @@ class Dissemination:
         return self._enough if topic is Topic.DIRECTORY or self.closing is None else self.closing.size
 
     def _select(self, topic: Topic, wanted: bytes, salt: int) -> tuple[bytes, ...]:
+        if not wanted:
+            return ()
         known = self._known(topic)
         with suppress(MalformedMessage):
             return () if known is None else known.select(wanted, salt)
