@@ -10,11 +10,9 @@ from network.test_peer_process import play
 from p2p_labeldp import facts
 from p2p_labeldp.cli import logs
 from p2p_labeldp.cli.logs import JsonLines, fields_of
-from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Flipped, Outcome, Reason
 from p2p_labeldp.protocol import kept
 
-LEARNER = Keys(b"L" * 32)
 STEPS = ["listening", "joined", "gathered", "committed", "asked", "held", "ready", "reported", "ended"]
 
 
