@@ -10,13 +10,13 @@ with the comment ``kept: why`` it is only that.
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from free_ports import free_ports
 
 import p2p_labeldp
 
@@ -220,7 +220,7 @@ def test_a_command_that_does_not_run_is_seen(shell, tmp_path):
 def _terminals(code, shell, directory):
     """The learner first; then the peers, who are given its address and the first one's id."""
     learner, *peers = [shlex.split(line) for line in code.replace("\\\n", " ").splitlines() if line.strip()]
-    ports = _free_ports(4)
+    ports = free_ports(4)
     first = shell(["p2p-labeldp", "keygen", "--help"], directory)
     assert first.returncode == 0
 
@@ -260,11 +260,3 @@ def _identity(key):
     from p2p_labeldp.randomness import Secret
 
     return Keys(Secret(keys_of(str(key))[0]).identity()).peer_id.hex()
-
-
-def _free_ports(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports

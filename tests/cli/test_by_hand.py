@@ -13,20 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from free_ports import free_ports
 from statement.secrecy import told
 
 from p2p_labeldp.cli.app import main
 
 CLASSES = "malignant,benign"
 PHASES = {"join": 12, "exchange": 5, "closing": 5, "report": 3}
-
-
-def free_ports(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
 
 
 def command(*arguments, **options):

@@ -1,50 +1,24 @@
 """Logs never hold a label: two peers that differ in it alone write the same lines, up to times."""
 
-import asyncio
 import json
 import logging
 import sys
 
 import pytest
-from network.test_peer_process import free_ports, parties, terms
+from network.test_peer_process import play
 
 from p2p_labeldp import facts
 from p2p_labeldp.cli import logs
 from p2p_labeldp.cli.logs import JsonLines, fields_of
-from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Flipped, Outcome, Reason
-from p2p_labeldp.network.learner_process import serve
-from p2p_labeldp.network.peer_process import run_peers
 from p2p_labeldp.protocol import kept
 
-LEARNER = Keys(b"L" * 32)
 STEPS = ["listening", "joined", "gathered", "committed", "asked", "held", "ready", "reported", "ended"]
 
 
 async def lines_of_a_round(tmp_path, capsys, label):
     """What the first of three peers writes in a round of their own, told as it is told on a command line."""
-    announced, stopped = asyncio.get_running_loop().create_future(), asyncio.Event()
-    port, *ports = await free_ports(4)
-    lines = JsonLines()
-
-    async def at_once():
-        return terms()
-
-    serving = asyncio.create_task(
-        serve(
-            at_once,
-            keys=LEARNER,
-            host="127.0.0.1",
-            port=port,
-            sink=lines.hear,
-            announce=announced.set_result,
-            stopped=stopped,
-            linger=0.0,
-        )
-    )
-    await run_peers(parties(tmp_path, ports, await announced, keep=None, label=label), lines.hear)
-    stopped.set()
-    await serving
+    await play(tmp_path, also=JsonLines().hear, keep=None, label=label)
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 

@@ -2,25 +2,17 @@
 
 import json
 import re
-import socket
 import subprocess
 import sys
 
 import pytest
+from free_ports import free_ports
 
 from p2p_labeldp.cli.app import main
 from p2p_labeldp.cli.keygen import keys_of
 
 PHASES = {"join": 12, "exchange": 5, "closing": 5, "report": 3}
 KEY = "5e" * 32
-
-
-def free_ports(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
 
 
 def shard_of(**changes):

@@ -11,6 +11,7 @@ import tomllib
 import tracemalloc
 import typing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -29,8 +30,7 @@ from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.signatures import sign_request, sign_response, verify_request, verify_response
 from p2p_labeldp.errors import ConfigurationError, LabelDPError, ProtocolError, TransportError
 from p2p_labeldp.measuring import row
-from p2p_labeldp.network import launcher, study
-from p2p_labeldp.network.federated import launcher as updates_launcher
+from p2p_labeldp.network import conducting, study
 from p2p_labeldp.network.federated.study import TrainedModel
 from p2p_labeldp.protocol import (
     admission,
@@ -308,10 +308,10 @@ DECODERS = {
     "unsigned guarantee.json": Case(content.from_file, UNSIGNED.encode(), ConfigurationError, form="json"),
     "evidence.json": Case(signed.from_file, signed.to_file(EVIDENCE).encode(), ConfigurationError, form="json"),
     "what a learner process hands over": Case(
-        launcher._decode_collected, msgspec.msgpack.encode(COLLECTED), TransportError
+        partial(conducting.handed_over, kind=study.Collected), msgspec.msgpack.encode(COLLECTED), TransportError
     ),
     "what a learner of updates hands over": Case(
-        updates_launcher.decode_model, msgspec.msgpack.encode(TRAINED), TransportError
+        partial(conducting.handed_over, kind=TrainedModel), msgspec.msgpack.encode(TRAINED), TransportError
     ),
 }
 
@@ -342,8 +342,7 @@ TESTED_HERE = {
     "config/reading.py",
     "facts.py",
     "measuring/row.py",
-    "network/federated/launcher.py",
-    "network/launcher.py",
+    "network/conducting.py",
     "protocol/admission.py",
     "protocol/closing.py",
     "protocol/directory.py",

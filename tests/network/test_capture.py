@@ -24,7 +24,7 @@ from p2p_labeldp.crypto.identity import peer_id
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.errors import ProtocolError
 from p2p_labeldp.facts import SHORT_ID, Accepted, Asked, Exchanged, Flipped
-from p2p_labeldp.network import launcher
+from p2p_labeldp.network import conducting, launcher
 from p2p_labeldp.protocol import report, wire
 from p2p_labeldp.protocol.exchange import answer_info
 from p2p_labeldp.protocol.manifest import Deadlines
@@ -170,7 +170,7 @@ def captures(study_of, tmp_path_factory):
     rounds = ("nothing", *DEFENCES_OFF)
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(rounds)) as pool:
         patch.setattr(
-            launcher, "subprocess", SimpleNamespace(Popen=Tapped, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
+            conducting, "subprocess", SimpleNamespace(Popen=Tapped, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
         )
         return dict(pool.map(play, rounds))
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from free_ports import free_ports
 
 from p2p_labeldp import randomness
 from p2p_labeldp.clustering import Clustering
@@ -100,22 +101,17 @@ class _closing(ExitStack):
         return self.store
 
 
-async def free_ports(count):
-    servers = [await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) for _ in range(count)]
-    ports = [server.sockets[0].getsockname()[1] for server in servers]
-    for server in servers:
-        server.close()
-        await server.wait_closed()
-    return ports
-
-
-async def play(directory, *, round_terms=None, **own):
-    """One round: how it ended for each peer, all facts, and what the learner has."""
+async def play(directory, *, round_terms=None, also=lambda _: None, **own):
+    """One round: how it ended for each peer, all facts, which ``also`` is told, and what the learner has."""
     facts, announced, stopped = [], asyncio.get_running_loop().create_future(), asyncio.Event()
-    port, *ports = await free_ports(4)
+    port, *ports = free_ports(4)
 
     async def at_once():
         return round_terms or terms()
+
+    def hear(fact):
+        facts.append(fact)
+        also(fact)
 
     serving = asyncio.create_task(
         serve(
@@ -123,7 +119,7 @@ async def play(directory, *, round_terms=None, **own):
             keys=LEARNER,
             host="127.0.0.1",
             port=port,
-            sink=facts.append,
+            sink=hear,
             announce=announced.set_result,
             stopped=stopped,
             linger=0.0,
@@ -131,7 +127,7 @@ async def play(directory, *, round_terms=None, **own):
     )
     learner = await announced
     with ExitStack() as keep:
-        await run_peers(parties(directory, ports, learner, **{"keep": keep, **own}), facts.append)
+        await run_peers(parties(directory, ports, learner, **{"keep": keep, **own}), hear)
     stopped.set()
     collected = await serving
     ends = [(fact.outcome, fact.reason) for fact in facts if isinstance(fact, Ended)]
@@ -221,7 +217,7 @@ async def test_a_manifest_that_is_not_the_learners_is_refused_though_the_learner
     envelope = manifests.sign(terms().manifest(round_key=bytes(32), opened=time.time()), LEARNER)
     opened = manifests.open_manifest(envelope, keys=LEARNER, learner=LEARNER.peer_id)
     facts = []
-    port, *ports = await free_ports(4)
+    port, *ports = free_ports(4)
     async with HttpClient() as client:
         host = Host(key=LEARNER.signing_key, client=client, sink=lambda _: None)
         try:
@@ -312,7 +308,7 @@ def left_behind(party, *, over_by):
 
 async def test_a_peer_that_comes_back_when_its_learner_is_gone_waits_no_longer_than_its_round_can_last(tmp_path):
     """With no round behind it the same peer would wait for ten minutes: what the test's own patience would not."""
-    ports, gone = await free_ports(3), Address(LEARNER.peer_id, "127.0.0.1", (await free_ports(1))[0])
+    ports, gone = free_ports(3), Address(LEARNER.peer_id, "127.0.0.1", free_ports(1)[0])
     with ExitStack() as keep:
         party = parties(tmp_path, ports, gone, keep=keep)[0]
         party.store(left_behind(party, over_by=time.time() - ALLOWED_SKEW_SECONDS + 1.0))
@@ -330,7 +326,7 @@ async def test_a_peer_that_comes_back_when_its_learner_is_gone_waits_no_longer_t
 async def test_a_peer_that_gives_up_on_its_learner_keeps_the_outcome_that_it_tells(tmp_path, monkeypatch, told_to_end):
     """Or a further restart, with the learner back, would tell another."""
     monkeypatch.setattr(peer_process, "PATIENCE_SECONDS", 0.5)
-    ports, gone = await free_ports(3), Address(LEARNER.peer_id, "127.0.0.1", (await free_ports(1))[0])
+    ports, gone = free_ports(3), Address(LEARNER.peer_id, "127.0.0.1", free_ports(1)[0])
     stopped = asyncio.Event()
     if told_to_end:
         stopped.set()

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 import msgspec
 import pytest
+from free_ports import free_ports
 
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Joined, Listening, Opened
@@ -288,15 +289,9 @@ async def test_a_viewer_that_takes_nothing_for_long_is_hung_up_on(monkeypatch):
 
 
 def test_a_command_does_not_wait_for_viewers():
-    with serving(("127.0.0.1", free_port()), title="tiny", kind=Kind.STUDY, say=lambda _: None) as dashboard:
+    with serving(("127.0.0.1", *free_ports(1)), title="tiny", kind=Kind.STUDY, say=lambda _: None) as dashboard:
         dashboard.happened(Listening(peer=0))
     assert dashboard._thread is None
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_a_taken_port_is_an_error_where_it_was_asked_for_and_another_one_is_taken_where_not(monkeypatch):
@@ -320,7 +315,7 @@ def test_a_taken_port_is_an_error_where_it_was_asked_for_and_another_one_is_take
 
 def test_it_is_said_where_others_can_watch():
     said = []
-    with serving(("0.0.0.0", free_port()), title="tiny", kind=Kind.STUDY, say=said.append):
+    with serving(("0.0.0.0", *free_ports(1)), title="tiny", kind=Kind.STUDY, say=said.append):
         pass
     assert said[0].startswith("note: whoever reaches 0.0.0.0:")
     assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "10.0.0.1", "name")] == [
