@@ -3,7 +3,8 @@
 Each tick opens one or two push-pull exchanges. While everything is news a peer keeps its full pace; each tick without
 news doubles the pause, up to a few periods, and any news restores the pace. A directory that has converged is nearly
 silent, and a late comer still wakes it. A peer without news opens with one hash of its set, and names its records only
-to a mate whose set has another.
+to a mate whose set has another. About who is ready, which all members have to know of all within one phase, they first
+ask the same few.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from p2p_labeldp.protocol.messages import (
     Topic,
 )
 
+HUB_VISITS = 3  # of the exchanges about who is ready; one that is not answered is the last
+MEMBERS_A_HUB = 64  # the nearest to the meeting point are hubs; so many members come to each, a few times
 SLOWEST = 3  # periods between exchanges that keep finding nothing new
 MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
 MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
@@ -115,6 +118,7 @@ class Dissemination:
         self._asked: set[bytes] = set()  # who has answered
         self._quiet = 0
         self._pending = 0
+        self._hub_visits = 0
 
     def tick_directory(self, now: float) -> None:
         """Opens this tick's exchanges about the directory."""
@@ -130,11 +134,26 @@ class Dissemination:
         self._ask_for_roster(now)
         if self.closing.complete:
             return
-        others = [member for member in members if member != self._me]
-        entry = self._directory.find(self._rng.choice(others))
+        entry = self._directory.find(self._whom_to_ask(members))
         if entry is not None and self._pending < MAX_PENDING:
             self._open(address_of(entry), Topic.CLOSING, now)
         self._machine.set_alarm(ALARM, now + self._jitter(self._period))
+
+    def _whom_to_ask(self, members: tuple[bytes, ...]) -> bytes:
+        """A hub in the first exchanges, then any member.
+
+        Everybody has news and needs that of all: where everybody comes by it is there after two visits, a third of the
+        exchanges that it takes among any. A hub that is dead or lies costs three exchanges, not the phase.
+        """
+        others = [member for member in members if member != self._me]
+        if self._hub_visits < HUB_VISITS:
+            self._hub_visits += 1
+            hubs = sorted(members, key=lambda member: distance(member, self._point))[
+                : -(-len(members) // MEMBERS_A_HUB)
+            ]
+            if self._me not in hubs:
+                return self._rng.choice(hubs)
+        return self._rng.choice(others)
 
     def _ask_for_roster(self, now: float) -> None:
         """Asks one a tick of those that say they have another roster to show it."""
@@ -234,6 +253,8 @@ class Dissemination:
             not_yet = reply is None or (isinstance(reply, Refusal) and reply.retry)  # no process, or no round so far
             if not_yet and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)
+            if reply is None and topic is Topic.CLOSING:
+                self._hub_visits = HUB_VISITS
             if isinstance(reply, Contradiction):
                 self._on_proof(reply, now)
             if not isinstance(reply, Offer):
