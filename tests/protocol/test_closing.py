@@ -9,6 +9,7 @@ import pytest
 
 from p2p_labeldp.facts import Outcome, Ready, Reason, Rejected, Reported
 from p2p_labeldp.protocol.closing import KIND, Closing, ReadyRecord
+from p2p_labeldp.protocol.dissemination import HUB_VISITS
 from p2p_labeldp.protocol.messages import Answer, Ask, Digest, Offer, Push, Refusal, Topic
 from p2p_labeldp.protocol.peer import State
 from protocol.little_round import (
@@ -255,6 +256,37 @@ def test_a_peer_keeps_asking_until_all_are_known_and_then_falls_silent():
     before = len(hand.sent(Digest))
     hand.run(DEADLINES.closing - 0.1)
     assert len(hand.sent(Digest)) == before
+
+
+def asked_in_closing(*, hub=3, answers=True, visits=7):
+    """Whom peer 1 asks who is ready, by number, one after the other; nobody tells it anything."""
+    hand, _ = closing_peer()
+    hand.machine._gossip._point = keys(hub).peer_id
+    asked = []
+    while len(asked) < visits:
+        now = hand.machine.wake_at()
+        hand.machine.wake(now)
+        for send in hand.settle():
+            asked.append(next(i for i in MEMBERS if address(i) == send.to))
+            hand.answer(send, Offer((), b""), now) if answers else hand.fail(send, "timeout", now)
+    return asked
+
+
+def test_a_hub_is_asked_first_and_a_few_times_only():
+    assert HUB_VISITS == 3
+    asked = asked_in_closing()
+    assert asked[:3] == [3, 3, 3]
+    assert len(set(asked[3:])) > 1
+
+
+def test_a_hub_that_does_not_answer_is_not_visited_again():
+    asked = asked_in_closing(answers=False)
+    assert asked[0] == 3
+    assert asked[1:3] != [3, 3]
+
+
+def test_the_hub_itself_asks_any():
+    assert len(set(asked_in_closing(hub=1))) > 1
 
 
 def test_messages_of_another_round_are_refused():
