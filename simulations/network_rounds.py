@@ -22,11 +22,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from csv import DictWriter
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,7 @@ import p2p_labeldp
 from frame import Study, read_rows
 from p2p_labeldp import randomness
 from p2p_labeldp.accounting.federated import Rounds, safe_projection
-from p2p_labeldp.learning.networks import Network
+from p2p_labeldp.learning.models import Labels, Vector
 from p2p_labeldp.mechanisms.noisy_average import NoisyAverage
 from p2p_labeldp.mechanisms.report_sum import Mode, ReportSum
 from p2p_labeldp.mechanisms.separated import Separated
@@ -55,11 +56,27 @@ FOLDERS = {
 QUICK = "4 rounds of cohorts of 4 at eps1 = 500; only the count is claimed"
 
 Pixels = npt.NDArray[np.uint8]
+Kept = TypeVar("Kept")
+
+
+class Trained(Protocol):
+    """What rounds train: a ``Network``, or a part of one."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def initial(self, seed: int) -> Vector: ...
+
+    def gradients(
+        self, parameters: Vector, features: npt.NDArray[np.float32], labels: Labels, *, block: int
+    ) -> Iterator[npt.NDArray[np.float32]]: ...
+
+    def predict(self, parameters: Vector, features: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Data:
-    """Clients' and held-out images.
+    """Clients' and held-out rows: images, unless a study has others.
 
     Args:
         clients: Shape (N, m, inputs).
@@ -67,13 +84,19 @@ class Data:
         test: Shape (t, inputs).
         test_labels: Shape (t,).
         verified: Whether the files are the published ones.
+        scale: What rows are divided by where they are used; that of bytes by default.
     """
 
-    clients: Pixels
-    labels: Pixels
-    test: Pixels
-    test_labels: Pixels
+    clients: npt.NDArray[Any]
+    labels: Labels
+    test: npt.NDArray[Any]
+    test_labels: Labels
     verified: bool
+    scale: float = 255.0
+
+    def scaled(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Of ``clients`` or ``test``, as they are learned from."""
+        return np.asarray(rows / np.float32(self.scale), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +117,7 @@ class Plan:
         block: Clients whose gradients are taken at once.
     """
 
-    network: Network
+    network: Trained
     rounds: int
     target: tuple[float, float]
     population: int
@@ -141,6 +164,33 @@ class Curve:
     def name(self) -> str:
         """For the eye and for files."""
         return f"{self.noise} {self.epsilon:g} {self.mode}".replace(" ", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Played:
+    """Where a curve is, and what is guaranteed.
+
+    Args:
+        round: Rounds so far.
+        parameters: Of the model, shape (d,).
+        sigma: What the learner adds.
+        honest_sigma: What the target takes.
+        central_epsilon: Of sigma, at the target's delta.
+        rate: eta.
+        reports: So far.
+        refused: Of these, updates that were not finite.
+        cpu_seconds: So far, measurements included.
+    """
+
+    round: int
+    parameters: Vector
+    sigma: float
+    honest_sigma: float
+    central_epsilon: float
+    rate: float
+    reports: int
+    refused: int
+    cpu_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,8 +258,8 @@ def quick(plan: Plan) -> Plan:
     return replace(plan, rounds=4, cohort=4.0, every=2)
 
 
-def train(plan: Plan, curve: Curve, data: Data) -> Iterator[Row]:
-    """Plays a curve and measures it."""
+def played(plan: Plan, curve: Curve, data: Data) -> Iterator[Played]:
+    """Plays a curve and stops where it is measured: every so many rounds, before the first and after the last."""
     private = curve.noise != NOT_PRIVATE
     network, delta = plan.network, plan.target[1]
     mechanism = plan.mechanism(curve.epsilon if private else max(EPSILONS))
@@ -230,34 +280,23 @@ def train(plan: Plan, curve: Curve, data: Data) -> Iterator[Row]:
     began = time.process_time()
     for number in range(curve.rounds + 1):
         if number % plan.every == 0 or number == curve.rounds:
-            seen = network.predict(parameters, data.test / np.float32(255)) == data.test_labels
-            yield Row(
-                noise=curve.noise,
-                epsilon_direction=curve.epsilon,
-                mode=curve.mode,
+            yield Played(
                 round=number,
-                accuracy=round(float(seen.mean()), 4),
-                tested=len(seen),
+                parameters=parameters,
                 sigma=sigma,
                 honest_sigma=honest,
                 central_epsilon=guaranteed,
-                central_delta=delta,
                 rate=rate,
                 reports=reports,
                 refused=refused,
                 cpu_seconds=round(time.process_time() - began, 1),
-                parameters=network.dimension,
-                population=plan.population,
-                expected_cohort=plan.cohort,
-                images=plan.images,
-                data="verified" if data.verified else "unverified",
             )
         if number == curve.rounds:
             return
         words = randomness.bulk_sampling_words(SEED, 0, plan.population, number)
         cohort = np.flatnonzero(words < np.uint64(int(plan.sampling_rate * 2**64)))
         updates = network.gradients(
-            parameters, data.clients[cohort] / np.float32(255), data.labels[cohort], block=plan.block
+            parameters, data.scaled(data.clients[cohort]), data.labels[cohort], block=plan.block
         )
         summed = adding.of(updates, coins.update_generator(round_id=b"", number=number))
         released = summed.total / plan.cohort
@@ -267,21 +306,52 @@ def train(plan: Plan, curve: Curve, data: Data) -> Iterator[Row]:
         reports, refused = reports + summed.reports, refused + summed.refused
 
 
+def train(plan: Plan, curve: Curve, data: Data) -> Iterator[Row]:
+    """Plays a curve and measures it on held-out rows."""
+    for at in played(plan, curve, data):
+        seen = plan.network.predict(at.parameters, data.scaled(data.test)) == data.test_labels
+        yield Row(
+            noise=curve.noise,
+            epsilon_direction=curve.epsilon,
+            mode=curve.mode,
+            round=at.round,
+            accuracy=round(float(seen.mean()), 4),
+            tested=len(seen),
+            sigma=at.sigma,
+            honest_sigma=at.honest_sigma,
+            central_epsilon=at.central_epsilon,
+            central_delta=plan.target[1],
+            rate=at.rate,
+            reports=at.reports,
+            refused=at.refused,
+            cpu_seconds=at.cpu_seconds,
+            parameters=plan.network.dimension,
+            population=plan.population,
+            expected_cohort=plan.cohort,
+            images=plan.images,
+            data="verified" if data.verified else "unverified",
+        )
+
+
 def play(plan: Plan, chosen: Iterable[Curve], data: Data, study: Study) -> list[Row]:
     """All curves; those that an earlier run kept are read."""
     one_thread()
     rows: list[Row] = []
-    parts = study.folders.get("parts")
     for curve in chosen:
-        path = None if parts is None else parts / f"{study.stem.name}-{curve.name}.csv"
-        if path is not None and path.is_file():
-            kept = read_rows(path, Row)
-        else:
-            kept = list(_told(curve, train(plan, curve, data)))
-            if path is not None:
-                keep(path, kept)
-        rows += kept
+        rows += once(study, curve.name, Row, lambda curve=curve: _told(curve, train(plan, curve, data)))
     return rows
+
+
+def once(study: Study, name: str, kind: type[Kept], rows: Callable[[], Iterable[Kept]]) -> list[Kept]:
+    """The rows of a curve: read if an earlier run kept them, else found, and kept if there is a folder for it."""
+    parts = study.folders.get("parts")
+    path = None if parts is None else parts / f"{study.stem.name}-{name}.csv"
+    if path is not None and path.is_file():
+        return read_rows(path, kind)
+    found = list(rows())
+    if path is not None:
+        keep(path, found)
+    return found
 
 
 def _told(curve: Curve, rows: Iterable[Row]) -> Iterator[Row]:
@@ -290,7 +360,7 @@ def _told(curve: Curve, rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def keep(path: Path, rows: Sequence[Row]) -> None:
+def keep(path: Path, rows: Sequence[Any]) -> None:
     """Writes a curve, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
