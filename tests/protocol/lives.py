@@ -47,7 +47,7 @@ class Taped(VirtualNetwork):
 
     def _deliver(self, node, send):
         if isinstance(send.message, Ask):
-            self.asks.append((node.address.peer_id, send.to.peer_id))
+            self.asks.append((node.peer_id, send.to.peer_id))
         super()._deliver(node, send)
 
 
