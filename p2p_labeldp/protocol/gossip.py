@@ -144,7 +144,7 @@ def _cut(data: bytes, width: int) -> tuple[bytes, ...]:
     return _layout(count, width).unpack(data)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)
 def _layout(count: int, width: int) -> struct.Struct:
     return struct.Struct(f"{SALTED_ID_BYTES}s{width - SALTED_ID_BYTES}x" * count)
 
@@ -157,8 +157,9 @@ class GossipSet(Generic[Content]):
     """
 
     def __init__(self, capacity: int = MAX_CLUSTER_SIZE) -> None:
-        self._entries: dict[bytes, Entry[Content]] = {}  # by signer
+        self._entries: list[Entry[Content]] = []
         self._words = array("Q")  # what is salted of their names, in the same order
+        self._by_signer: dict[bytes, Entry[Content]] = {}
         self._sorted: bytes | None = None  # all names, until the set changes
         self._older: dict[bytes, dict[int, bytes]] = {}  # signer -> sequence -> name of what was replaced
         self._struck: set[bytes] = set()
@@ -170,26 +171,25 @@ class GossipSet(Generic[Content]):
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Entry[Content]]:
-        return iter(self._entries.values())
+        return iter(self._entries)
 
     def __contains__(self, signer: bytes) -> bool:
-        return signer in self._entries
+        return signer in self._by_signer
 
     @property
     def signers(self) -> Iterable[bytes]:
         """Those whose records count."""
-        return self._entries.keys()
+        return self._by_signer.keys()
 
     def get(self, signer: bytes) -> Entry[Content] | None:
         """The record of ``signer``, if there is one that counts."""
-        return self._entries.get(signer)
+        return self._by_signer.get(signer)
 
     def any_but(self, signer: bytes, rng: random.Random) -> Entry[Content] | None:
         """A record drawn uniformly among those of others; None if there is none."""
-        entries = list(self._entries.values())
-        if len(entries) == (signer in self._entries):
+        if len(self._entries) == (signer in self._by_signer):
             return None
-        while (entry := rng.choice(entries)).signer == signer:
+        while (entry := rng.choice(self._entries)).signer == signer:
             pass
         return entry
 
@@ -199,7 +199,7 @@ class GossipSet(Generic[Content]):
 
     def knows(self, entry: Entry[Content]) -> bool:
         """Whether this very record is in the set, or was refused by it."""
-        known = self._entries.get(entry.signer)
+        known = self._by_signer.get(entry.signer)
         if known is not None and known.envelope == entry.envelope:
             return True
         return bool(self._refused) and entry.name in self._refused
@@ -215,14 +215,15 @@ class GossipSet(Generic[Content]):
         if signer in self._struck:
             self._refuse(entry.name)
             raise AuthenticationFailed("the signer has equivocated")
-        known = self._entries.get(signer)
+        known = self._by_signer.get(signer)
         if known is not None:
             if entry.envelope == known.envelope:
                 return False
             self._replace(known, entry)
         elif len(self._entries) + len(self._struck) >= self._capacity:
             raise MalformedMessage(f"more than {self._capacity} records for one cluster")
-        self._entries[signer] = entry
+        self._by_signer[signer] = entry
+        self._entries.append(entry)
         self._words.append(entry.word)
         self._sorted = None
         return True
@@ -264,7 +265,8 @@ class GossipSet(Generic[Content]):
             self._drop(known)
 
     def _drop(self, entry: Entry[Content]) -> None:
-        del self._entries[entry.signer]
+        del self._by_signer[entry.signer]
+        self._entries.remove(entry)
         self._words = array("Q", [one.word for one in self])
         self._sorted = None
 
@@ -310,7 +312,7 @@ class GossipSet(Generic[Content]):
         """
         theirs, ours = set(split_ids(have)), salted_ids(self._words, salt)
         lacking = [other for name, other in self._contradicted.items() if salted_id(name, salt) in theirs]
-        lacking += [entry.envelope for there, entry in zip(ours, self, strict=True) if there not in theirs]
+        lacking += [self._entries[i].envelope for i, there in enumerate(ours) if there not in theirs]
         wanted = theirs.difference(ours)
         if wanted:
             wanted.difference_update([salted_id(name, salt) for name in self._refused])
@@ -322,7 +324,7 @@ class GossipSet(Generic[Content]):
         if not wanted:
             return ()
         ours = salted_ids(self._words, salt)
-        return bounded([entry.envelope for there, entry in zip(ours, self, strict=True) if there in wanted])
+        return bounded([self._entries[i].envelope for i, there in enumerate(ours) if there in wanted])
 
 
 def bounded(envelopes: list[bytes]) -> tuple[bytes, ...]:

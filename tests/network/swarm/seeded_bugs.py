@@ -1,6 +1,7 @@
 """Bugs seeded into the machines, one at a time: what each breaks is what somebody could get wrong."""
 
 import random
+from dataclasses import replace
 
 from p2p_labeldp.facts import Reason
 from p2p_labeldp.protocol import report, roster
@@ -200,11 +201,11 @@ def strangers_answered(patch):
     answer = Exchange.answer
 
     def open_to_all(self, asker, ask):
-        members, self._members = self._members, self._members | {asker}
+        signed, self._roster = self._roster, replace(self._roster, member_set=self._roster.member_set | {asker})
         try:
             return answer(self, asker, ask)
         finally:
-            self._members = members
+            self._roster = signed
 
     patch.setattr(Exchange, "answer", open_to_all)
 
