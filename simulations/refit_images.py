@@ -76,7 +76,6 @@ class Clothes:
             test=scaled(self.test),
             test_labels=self.test_labels,
             verified=self.verified,
-            scale=1.0,
         )
 
 

@@ -184,5 +184,4 @@ def data(model: NextWord, clients: Texts, measuring: Texts, *, verified: bool) -
         test=model.features(measuring.contexts.reshape(-1, CONTEXT)),
         test_labels=measuring.words.ravel(),
         verified=verified,
-        scale=1.0,
     )

@@ -1,6 +1,6 @@
 """Convolutional networks for images, as a ``Model``: parameters one flat vector, gradients of many clients at once.
 
-Definition. An image of s x s pixels and c channels, values in [0, 1], goes through blocks of
+Definition. An image of s x s pixels and c channels goes through blocks of
 
     convolution k x k with f filters, zero-padded to keep the size; maximum over 2 x 2 pixels; max(0, .);
     and, if ``normalised``, local response normalisation: x_i / (1 + (alpha/9) sum over |j-i| <= 4 of x_j^2)^beta,
