@@ -323,6 +323,7 @@ def test_noise_of_a_deployed_learner_is_bound_to_the_reports_it_covers():
 def test_a_run_that_is_closed_stays_closed_and_its_key_is_gone():
     lives, _ = play(disk=(disk := Disk()))
     assert isinstance(disk.facts[-1], RunClosed)
+    assert lives[-1]._run_keys is None  # gone in the life that ended it too: what comes later, nobody opens
     again = averager(log=disk.facts)
     again.start(0.0)
     assert again.over
