@@ -41,7 +41,7 @@ from p2p_labeldp.network.federated.study import (
     compute_of,
     standardised,
 )
-from p2p_labeldp.protocol.federation import MAX_DIMENSION
+from p2p_labeldp.protocol.federation import LARGEST_PARAMETER, MAX_DIMENSION
 
 ENGINES = ("processes", "virtual", "population")
 ROUND_SECONDS, ROUND_SECONDS_A_PEER = 60.0, 0.3
@@ -152,6 +152,12 @@ def prepare(config: Config, *, engine: str, seed: int, data_directory: str | Non
         projection=safe_projection(mechanism) if chosen.projection is None else chosen.projection,
     )
     noise = _noise(planned, chosen)
+    for name, value in (("projection", planned.projection), ("sigma", noise.sigma)):
+        if value > LARGEST_PARAMETER:  # no manifest holds it
+            raise ConfigurationError(
+                f"{value:g} comes of the other values; at most {LARGEST_PARAMETER:g} is possible",
+                field=f"updates.{name}",
+            )
     shift, scale = _public_scale(split.test_features)
     busy = engine == "processes"
     terms = FederationTerms(

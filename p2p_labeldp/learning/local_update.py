@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.learning.models import Features, Labels, Model, Vector
 from p2p_labeldp.mechanisms.norms import clip
@@ -57,10 +59,11 @@ class LocalUpdate:
         Raises:
             ConfigurationError: An entry of the update is NaN or infinite.
         """
-        here, total = parameters, self.model.gradient(parameters, features, labels)
-        gradient = total
-        for _ in range(self.steps - 1):
-            here = here - self.rate * gradient
-            gradient = self.model.gradient(here, features, labels)
-            total = total + gradient
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would be the data's; clipping refuses what comes
+            here, total = parameters, self.model.gradient(parameters, features, labels)
+            gradient = total
+            for _ in range(self.steps - 1):
+                here = here - self.rate * gradient
+                gradient = self.model.gradient(here, features, labels)
+                total = total + gradient
         return clip(total / self.steps, self.max_radius, self.model.dimension)

@@ -160,15 +160,10 @@ class Store:
         releases = [Flipped(**dict(zip(_RELEASE, row, strict=True))) for row in rows]
         return Ledger(releases, another_roster=self._another_roster)
 
-    def update_ledger(self, *, budget: float | None = None) -> UpdateLedger:
-        """What has left in rounds of updates so far.
-
-        Args:
-            budget: As for ``UpdateLedger``.
-        """
+    def contributions(self) -> list[ContributedAs]:
+        """What has left in rounds of updates so far: the entries of an ``UpdateLedger``, which has the budget."""
         rows = self._db.execute(f"SELECT {', '.join(_CONTRIBUTION)} FROM contributions ORDER BY at").fetchall()  # noqa: S608  a constant
-        entries = [ContributedAs(**dict(zip(_CONTRIBUTION, row, strict=True))) for row in rows]
-        return UpdateLedger(entries, budget=budget)
+        return [ContributedAs(**dict(zip(_CONTRIBUTION, row, strict=True))) for row in rows]
 
     def facts(self) -> list[Fact]:
         """The log, the oldest first.
@@ -211,7 +206,7 @@ class Store:
 
     def _contribute(self, fact: ContributedAs) -> None:
         """Spending and recording are one row; of a run only the last box is of use."""
-        if self.update_ledger().enter(fact):
+        if UpdateLedger(self.contributions()).enter(fact):
             self._db.execute("UPDATE contributions SET box = x'' WHERE run_id = ?", (fact.run_id,))
             row = [str(fact.peer) if name == "peer" else getattr(fact, name) for name in _CONTRIBUTION]
             marks = ", ".join("?" * len(row))

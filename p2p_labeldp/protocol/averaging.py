@@ -18,7 +18,9 @@ it lost send it again; what it then draws is the first that anybody sees of the 
 goes on from the checkpoint, so no round has two draws of noise.
 
 Participations are for the local ledger, which is about what the learner could open: an update counts when its box
-arrives, in the average or too late for it, and whether or not its round comes to an end.
+arrives, in the average or too late for it, and whether or not its round comes to an end. One that comes too late is
+on disk at once, since nobody sends it again. One whose round a learner died in is counted when it comes again; if it
+never does, or was for a round that was over before the learner died, only its peer's own ledger has it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import LocalProtocolError, ProtocolError
+from p2p_labeldp.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from p2p_labeldp.facts import SHORT_ID, Averaged, Fact, Name, Opened, Rejected
 from p2p_labeldp.protocol.federation import OpenedFederation, Vector, open_contribution, open_round, sign_round
 from p2p_labeldp.protocol.kept import Checkpoint, RunClosed
@@ -228,7 +230,7 @@ class Averager(Machine):
         if not self._admitted(sender):
             return Refusal("population_complete")
         if message.round_id != self._round_id or self.state is not State.OPEN:
-            self._count_late(message, sender)
+            self._count_late(message, sender, now)
             return Refusal("round_over")
         if sender in self._boxes:
             if self._boxes[sender] == digest:
@@ -258,19 +260,22 @@ class Averager(Machine):
             keys=self._run_keys,
         )
 
-    def _count(self, answer: tuple[int, Vector | None], round_id: bytes, sender: bytes) -> None:
+    def _count(self, answer: tuple[int, Vector | None], round_id: bytes, sender: bytes) -> bool:
         ordinal, update = answer
-        if update is not None and (round_id, sender) not in self._counted:
-            self._counted.add((round_id, sender))
-            name = str(ordinal) if self.opened.manifest.study else sender.hex()
-            self.participations[name] = self.participations.get(name, 0) + 1
+        if update is None or (round_id, sender) in self._counted:
+            return False
+        self._counted.add((round_id, sender))
+        name = str(ordinal) if self.opened.manifest.study else sender.hex()
+        self.participations[name] = self.participations.get(name, 0) + 1
+        return True
 
-    def _count_late(self, message: Contribute, sender: bytes) -> None:
+    def _count_late(self, message: Contribute, sender: bytes, now: float) -> None:
         """An update that is in no average has still left its peer."""
         if self._run_keys is None or message.round_id not in self._rounds:
             return
-        with contextlib.suppress(ProtocolError):
-            self._count(self._content(message, sender), message.round_id, sender)
+        with contextlib.suppress(RemoteProtocolError):
+            if self._count(self._content(message, sender), message.round_id, sender):
+                self._keep(now)
 
     def _everybody_answered(self) -> bool:
         if self._expected is None:

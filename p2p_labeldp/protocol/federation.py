@@ -116,8 +116,10 @@ class FederationManifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
         return word < int(self.sampling_rate * 2**64)
 
     def step(self, parameters: Vector, average: Vector) -> Vector:
-        """The model after a round."""
-        return parameters - self.learning_rate * average
+        """The model after a round, held where peers take it: one that leaves would be asked about for ever after."""
+        with np.errstate(over="ignore"):
+            stepped = parameters - self.learning_rate * average
+        return np.clip(stepped, -LARGEST_PARAMETER, LARGEST_PARAMETER)
 
 
 class RoundOpening(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

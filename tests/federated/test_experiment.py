@@ -66,6 +66,15 @@ def test_a_budget_below_one_report_lets_nobody_report(engine):
     assert sum(done("updates.budget=6", engine=engine).cohorts) > 0
 
 
+def test_a_model_that_runs_away_is_the_same_on_both_engines_and_no_peer_is_lost():
+    """Beyond 1e100 peers take no model, and each round would wait for them in vain."""
+    wild = ["updates.sigma=1e60", "updates.learning_rate=1e60"]
+    here, there = (done(*wild, engine=engine) for engine in ("population", "virtual"))
+    assert here.parameters_digest == there.parameters_digest
+    assert here.cohorts == there.cohorts == done().cohorts
+    assert there.local == here.local
+
+
 def test_less_noise_than_the_target_takes_is_stated_as_what_it_guarantees():
     one = prepared("updates.sigma=0.5")
     assert ["sigma 0.5 is below" in warning for warning in one.warnings] == [True]
@@ -125,6 +134,8 @@ def test_bulk_sampling_is_each_peers_own_coin():
     [
         (["updates.model=oracle"], {}, "updates.model"),
         (["updates.central_epsilon=1e-9"], {}, "updates.central_epsilon"),
+        (["updates.sampling_rate=1e-120"], {}, "updates.sigma"),  # as large as that takes, no manifest holds it
+        (["updates.max_radius=1e100"], {}, "updates.projection"),
         ([], {"engine": "magic"}, "engine"),
         ([], {"seed": -1}, "seed"),
     ],

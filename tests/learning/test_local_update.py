@@ -65,6 +65,14 @@ def test_a_model_made_to_overflow_is_refused():
         update.compute(crafted, np.array([[100.0]]), LABELS[:1])
 
 
+def test_steps_that_overflow_are_refused_without_a_warning():
+    """A warning would be an error where they are, and would end a peer whose data are of some kind."""
+    update = LocalUpdate(model=MODEL, max_radius=1.0, steps=3, rate=1e300)
+    assert np.isfinite(update.compute(START, ROWS, LABELS)).all()
+    with pytest.raises(ConfigurationError, match="NaN or infinite"):
+        update.compute(START, 1e9 * ROWS, LABELS)
+
+
 @pytest.mark.parametrize(
     "change", [{"max_radius": 0.0}, {"max_radius": math.nan}, {"steps": 0}, {"steps": True}, {"rate": 0.0}]
 )

@@ -136,8 +136,10 @@ class AveragerUnderAnyInput(AnyInput):
     def check(self):
         self.visited.add(self.machine.state)
         checkpoints = self.facts_of(Checkpoint)
-        numbers = [federation.open_round(one.opening, of=RUN, keys=LEARNER).number for one in checkpoints]
+        openings = dict.fromkeys(one.opening for one in checkpoints)  # a late update is one more checkpoint of a round
+        numbers = [federation.open_round(one, of=RUN, keys=LEARNER).number for one in openings]
         assert numbers == list(range(len(numbers)))  # one model a round
+        assert not checkpoints or checkpoints[-1].opening == self.machine.opening
         assert len(self.machine.cohorts) == len(self.facts_of(Averaged)) == max(0, len(numbers) - 1)
         assert np.isfinite(self.machine.parameters).all()
         arrived = sum(self.machine.participations.values())  # of the open round, and late ones, too

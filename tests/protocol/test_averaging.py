@@ -162,13 +162,24 @@ def test_an_update_that_is_in_no_average_counts_in_its_peers_ledger_all_the_same
     assert (learner.cohorts, learner.participations) == ((0,), {"0": 1, "2": 1})
 
 
-def test_a_late_update_is_in_the_next_checkpoint():
+def test_a_late_update_is_counted_in_the_next_life_too():
     learner = started()
-    late = contribution(np.ones(3), 0, learner._round_id)
+    late = [contribution(np.ones(3), 0, learner._round_id), contribution(None, 1, learner._round_id)]
     learner.wake(10.0)
-    learner.receive(late, keys(0).peer_id, 11.0)
-    learner.wake(20.0)
-    assert facts_of(learner.effects(), Checkpoint)[-1].participations == {"0": 1}
+    over = facts_of(learner.effects(), Checkpoint)
+    for box, i in ((late[0], 0), (late[0], 0), (late[1], 1)):
+        learner.receive(box, keys(i).peer_id, 11.0)
+    kept = facts_of(learner.effects(), Checkpoint)
+    assert len(kept) == 1  # of what is news, not of a repeat, nor of nothing
+
+    def counted(log):
+        again = averager(log=log)
+        again.start(12.0)
+        assert (again.opening, again.cohorts) == (learner.opening, (0,))
+        return again.participations
+
+    assert counted(kept) == {"0": 1}
+    assert counted(over) == {}  # a learner that had kept no more than its round's end
 
 
 def test_no_more_peers_are_admitted_than_the_divisor_is_made_for():
@@ -323,6 +334,7 @@ def test_noise_of_a_deployed_learner_is_bound_to_the_reports_it_covers():
 def test_a_run_that_is_closed_stays_closed_and_its_key_is_gone():
     lives, _ = play(disk=(disk := Disk()))
     assert isinstance(disk.facts[-1], RunClosed)
+    assert lives[-1]._run_keys is None  # gone in the life that ended it too: what comes later, nobody opens
     again = averager(log=disk.facts)
     again.start(0.0)
     assert again.over

@@ -25,7 +25,7 @@ import msgspec
 from p2p_labeldp import randomness
 from p2p_labeldp.crypto.identity import SEED_BYTES
 from p2p_labeldp.crypto.keys import Keys
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, MalformedMessage, ProtocolError
 from p2p_labeldp.facts import Exchanged, Fact, Traffic
 from p2p_labeldp.network import lifeline, loops
 from p2p_labeldp.network.fact_pipe import FactPipe
@@ -38,7 +38,7 @@ from p2p_labeldp.network.transport import format_address
 from p2p_labeldp.protocol import federation
 from p2p_labeldp.protocol.averaging import Averager
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.kept import RunClosed, RunOpened
+from p2p_labeldp.protocol.kept import Checkpoint, RunClosed, RunOpened
 from p2p_labeldp.randomness import Replay, RoundRandomness
 
 LINGER_SECONDS = 0.5  # for the answers to those who asked last
@@ -75,7 +75,7 @@ async def serve(
         store: What the learner has on disk; nothing if not given.
 
     Raises:
-        ConfigurationError: The learner died in a run of other terms.
+        ConfigurationError: The learner died in a run of other terms, or its state is damaged.
     """
     log = [] if store is None else store.facts()
     averager, elapsed = _averager(terms, keys=keys, coins=coins, log=log, store=store or _keep_nothing)
@@ -103,7 +103,21 @@ def _averager(
         manifest = terms.manifest(run_key=Keys(secret).sealing_public, opened=time.time())
         envelope = federation.sign_manifest(manifest, keys)
         store(RunOpened(peer="learner", manifest=envelope, run_secret=secret))
-    opened = federation.open_federation(envelope, keys=keys, learner=keys.peer_id)
+    closed = any(isinstance(fact, RunClosed) for fact in log)  # and its key erased
+    try:
+        opened = federation.open_federation(envelope, keys=keys, learner=keys.peer_id)
+        if not closed and Keys(secret).sealing_public != opened.manifest.run_key:
+            raise MalformedMessage("the key of another run")
+        for fact in log:
+            if isinstance(fact, Checkpoint):
+                current = federation.open_round(fact.opening, of=opened, keys=keys)
+                if current.number != len(fact.cohorts):
+                    raise MalformedMessage("the cohorts of another round")
+    except ProtocolError as exc:  # what this learner wrote is not what it reads
+        raise ConfigurationError(
+            f"damaged: {getattr(exc, 'detail', '') or exc}; a run that was lost is begun anew, with another state",
+            field="--state",
+        ) from exc
     manifest = opened.manifest
     given = terms.manifest(run_key=manifest.run_key, opened=manifest.opened, nonce=manifest.nonce)
     if given != manifest:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ClockSkew
-from p2p_labeldp.errors import LabelDPError, ProtocolError
+from p2p_labeldp.errors import ConfigurationError, LabelDPError, ProtocolError
 from p2p_labeldp.facts import Ended, Exchanged, Fact, Listening, Outcome, Reason, Rejected, Traffic
 from p2p_labeldp.network.federated.study import ContributorSpec
 from p2p_labeldp.network.host import Host, Sink, fetch_manifest
@@ -60,7 +60,7 @@ async def _run(spec: ContributorSpec, client: HttpClient, sink: Sink, scout: Sco
         await host.finished()
     except ClockSkew:
         sink(Ended(peer=name, outcome=Outcome.FAILED, reason=Reason.CLOCK_SKEW))
-    except ProtocolError as exc:
+    except (ProtocolError, ConfigurationError) as exc:  # no manifest, or of a model that isn't known here
         sink(Rejected(peer=name, about=f"policy: manifest: {getattr(exc, 'detail', '') or exc}"))
         sink(Ended(peer=name, outcome=Outcome.REFUSED, reason=Reason.POLICY))
     except LabelDPError as exc:

@@ -25,6 +25,7 @@ from p2p_labeldp.learning.models import Model
 from p2p_labeldp.network.study import Where, coins_of
 from p2p_labeldp.protocol.averaging import Averager
 from p2p_labeldp.protocol.federation import FederationManifest, OpenedFederation, Vector
+from p2p_labeldp.protocol.kept import ContributedAs
 from p2p_labeldp.protocol.rounds import Compute, Contributor
 from p2p_labeldp.protocol.update_ledger import UpdateLedger, UpdatePolicy
 from p2p_labeldp.randomness import Replay, Secret
@@ -88,11 +89,12 @@ def model_of(manifest: FederationManifest) -> Model:
 
 def standardised(features: npt.ArrayLike, manifest: FederationManifest | FederationTerms) -> npt.NDArray[np.float64]:
     """Features as the model sees them: shifted, scaled, and rows of at most length sqrt(d), so that one outlier is not
-    all that a peer has to say."""
-    rows = (np.asarray(features, dtype=np.float64) - np.array(manifest.shift)) / np.array(manifest.scale)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    longest = np.sqrt(rows.shape[1])
-    return np.asarray(rows * np.minimum(1.0, longest / np.maximum(lengths, longest))[:, None])
+    all that a peer has to say. What overflows is not finite, and nobody is warned: whose do is the peer's secret."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = (np.asarray(features, dtype=np.float64) - np.array(manifest.shift)) / np.array(manifest.scale)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        longest = np.sqrt(rows.shape[1])
+        return np.asarray(rows * np.minimum(1.0, longest / np.maximum(lengths, longest))[:, None])
 
 
 def compute_of(
@@ -100,11 +102,15 @@ def compute_of(
 ) -> Compute:
     """What one peer computes from a model and its own rows, shapes (m, d) and (m,).
 
+    Rows that are finite and don't stay so under the learner's shift and scale are no reason to stay away: a learner
+    could choose them such that whoever does is known to have large features. They make an update that is not finite,
+    and what a peer does then is in ``protocol.rounds``.
+
     Raises:
         ConfigurationError: Features that are not finite: bad data are found before any round, by their own peer.
     """
     rows, own = standardised(features, manifest), np.asarray(labels)
-    if not np.isfinite(rows).all():
+    if not np.isfinite(np.asarray(features, dtype=np.float64)).all():
         raise ConfigurationError("an entry is NaN or infinite; finite numbers are possible", field="features")
     local = LocalUpdate(
         model=model, max_radius=manifest.max_radius, steps=manifest.local_steps, rate=manifest.local_rate
@@ -145,7 +151,10 @@ class UpdateStudy:
 
 
 class ContributorSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a peer of a study is told: its seed and ordinal, or its secret, its one example, and the learner."""
+    """All that a peer of a study is told: its seed and ordinal, or its secret, its one example, and the learner.
+
+    ``epsilon`` is the largest level of one report that it gives, ``budget`` that of all; None: any.
+    """
 
     ordinal: Annotated[int, Meta(ge=0)]
     features: tuple[float, ...]
@@ -155,21 +164,29 @@ class ContributorSpec(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     secret: bytes | None = None
     budget: float | None = None
+    epsilon: float | None = None
 
     def coins(self) -> Replay | Secret:
         """The peer's randomness."""
         return coins_of(self.seed, self.ordinal, self.secret)
 
     def contributor(
-        self, opened: OpenedFederation, *, keys: KeyRing, ledger: UpdateLedger | None = None
+        self, opened: OpenedFederation, *, keys: KeyRing, earlier: Iterable[ContributedAs] = ()
     ) -> Contributor:
         """The machine.
+
+        Args:
+            opened: The run.
+            keys: The peer's.
+            earlier: What left of its data in earlier lives; its budget covers that too.
 
         Raises:
             ConfigurationError: The manifest names a model that isn't known here, or of another size.
         """
         model = model_of(opened.manifest)
-        policy = UpdatePolicy().pinned(classes=self.classes, features=len(self.features), learner=self.learner.peer_id)
+        policy = UpdatePolicy(epsilon=self.epsilon).pinned(
+            classes=self.classes, features=len(self.features), learner=self.learner.peer_id
+        )
         return Contributor(
             opened=opened,
             compute=compute_of(opened.manifest, model, [self.features], [self.label])
@@ -183,7 +200,7 @@ class ContributorSpec(msgspec.Struct, frozen=True, kw_only=True):
             ordinal=self.ordinal,
             study=True,
             policy=policy,
-            ledger=UpdateLedger(budget=self.budget) if ledger is None else ledger,
+            ledger=UpdateLedger(earlier, budget=self.budget),
         )
 
 
@@ -204,6 +221,7 @@ def specs_of(study: UpdateStudy, *, learner: Where, ordinals: Iterable[int] | No
             seed=study.seed,
             secret=os.urandom(32) if study.seed is None else None,
             budget=study.budget,
+            epsilon=study.terms.epsilon_direction + study.terms.epsilon_magnitude,
         )
         for i in (range(len(study)) if ordinals is None else ordinals)
     ]

@@ -1,5 +1,7 @@
 """A learner's start: a fresh run, the one it died in, and none of other terms."""
 
+import contextlib
+
 import msgspec
 import numpy as np
 import pytest
@@ -56,6 +58,28 @@ def test_a_run_of_other_terms_is_refused(store):
     with pytest.raises(ConfigurationError, match=r"^--state: the learner died in a run of other terms"):
         started(store, msgspec.structs.replace(TERMS, sigma=0.0))
     assert started(store).number == 0
+
+
+@pytest.mark.parametrize(
+    ("fact", "damaged"),
+    [
+        (Checkpoint, lambda fact: {"opening": fact.opening[:-1]}),
+        (Checkpoint, lambda fact: {"opening": fact.opening[:-100] + bytes(100)}),
+        (Checkpoint, lambda fact: {"cohorts": (3,)}),
+        (RunOpened, lambda fact: {"manifest": b""}),
+        (RunOpened, lambda fact: {"run_secret": bytes(32)}),  # no box would open, and all cohorts would be empty
+    ],
+)
+def test_a_damaged_state_is_refused_and_nothing_is_opened(store, fact, damaged):
+    started(store)
+    log = store.facts()
+    hurt = [
+        msgspec.structs.replace(one, **damaged(one)) if isinstance(one, fact) else one for one in log
+    ]  # fmt: skip
+    for read, refused in ((hurt, True), (log, False)):
+        with pytest.raises(ConfigurationError, match=r"^--state: damaged") if refused else contextlib.nullcontext():
+            _averager(TERMS, keys=KEYS, coins=randomness.replay(5, 0), log=read, store=store)
+    assert store.facts() == log
 
 
 def test_a_run_that_is_over_stays_over(store):

@@ -11,6 +11,7 @@ from network.store.stored import ME, OTHER, A, contributed, joined, release
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.network import store as stores
 from p2p_labeldp.network.store import Store
+from p2p_labeldp.protocol.update_ledger import UpdateLedger
 
 
 def test_every_commit_reaches_the_disk(open_store):
@@ -118,5 +119,5 @@ def test_a_state_from_before_rounds_of_updates_is_brought_up_to_date(open_store,
     db.close()
     one = open_store()
     one(contributed())
-    assert one.update_ledger().spent("data") == 6.0
+    assert UpdateLedger(one.contributions()).spent("data") == 6.0
     assert one._db.execute("PRAGMA user_version").fetchone() == (stores.SCHEMA_VERSION,)

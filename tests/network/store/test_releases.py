@@ -12,6 +12,7 @@ import p2p_labeldp
 from network.store.stored import ME, A, B, contributed, release
 from p2p_labeldp.errors import LabelAlreadyReleased, PrivacyError
 from p2p_labeldp.facts import Ended, Outcome
+from p2p_labeldp.protocol.update_ledger import UpdateLedger
 
 
 def test_a_release_survives_a_restart_to_the_last_bit(open_store):
@@ -94,7 +95,7 @@ def test_what_left_in_rounds_of_updates_survives_and_of_a_run_only_the_last_box(
     one(contributed(0, run=B))
     one(contributed(2, box=b"\3"))  # a repeat is no news
     one.close()
-    ledger = open_store().update_ledger(budget=25.0)
+    ledger = UpdateLedger(open_store().contributions(), budget=25.0)
     assert [ledger.find(A, number).box for number in range(3)] == [b"", b"", b"\3"]
     assert ledger.find(B, 0) == contributed(0, run=B)
     assert ledger.spent("data") == 24.0
@@ -107,5 +108,5 @@ def test_a_second_draw_of_one_round_is_refused_on_disk_and_nothing_is_written(op
     for other in (contributed(box=b"another"), contributed(round_id=B)):
         with pytest.raises(PrivacyError):
             one(other)
-    assert one.update_ledger().find(A, 0) == contributed()
+    assert UpdateLedger(one.contributions()).find(A, 0) == contributed()
     open_store("fresh")(contributed(box=b"another"))  # the control: the same, first
