@@ -176,8 +176,8 @@ class Row:
 def images(folder: Path | None, *, quick: bool) -> tuple[dict[str, Callable[[], Task]], str]:
     """The three tasks of images, made when they are played, and what is to be said of the network."""
     digits, clothes = refit_images.read(folder)
-    trained = refit_images.pretrained(digits, 8 if quick else DIGITS_STEPS)
-    people, tested, public = (2_000, 500, 2_000) if quick else (PLAN.population, 10_000, PUBLIC)
+    trained = refit_images.pretrained(digits, 4 if quick else DIGITS_STEPS)
+    people, tested, public = (2_000, 500, 1_100) if quick else (PLAN.population, 10_000, PUBLIC)
 
     def task(name: str, seen: refit_images.Clothes, axes: int) -> Task:
         layer = LastLayer(start=np.zeros((refit_images.CLASSES, axes + 1)))
