@@ -305,8 +305,8 @@ def joins_at(seed: int | None, ordinal: int) -> float:
 
 @contextmanager
 def _no_garbage_looked_for() -> Iterator[None]:
-    """What goes during a round is in no cycle (of 2,000 peers it left 10 objects), what stays stays until its end: a
-    fifth of the time is usually spent on finding that out again and again."""
+    """What goes during a round is in no cycle (of 2,000 peers' round 10 objects were), and what stays stays until its
+    end: finding that out again and again takes a fifth of the time with the usual thresholds."""
     usual = gc.isenabled()
     gc.disable()
     try:
