@@ -14,7 +14,7 @@ that shrinks nothing; the honest sigma at eps1 = 500 only, where it is least; se
 images every ten rounds. Curves and rates are those of ``network_rounds.py``. Sums of reports are drawn by their
 moments, except for one curve of ten rounds in which every report is.
 
-Expected, accuracy after 100 rounds: .87 without privacy; with the reduced sigma .787, .7965, .8075, .843 at eps1 = 50,
+Expected, accuracy after 100 rounds: .87 without privacy; with the reduced sigma .787, .7965, .808, .8425 at eps1 = 50,
 100, 250, 500; with the honest one .1325, and at most .141 in any round; .119 before the first. Tolerance: at least
 .85, .75 (eps1 = 50) and .82 (500); a fall of at most .03 from one eps1 to the next (one seed is one draw, and accuracy
 moves as much within ten rounds); at most .2 with the honest sigma; .1 between drawn reports and moments.

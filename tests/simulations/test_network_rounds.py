@@ -128,15 +128,14 @@ def test_sigmas_rates_and_guarantees_of_the_table_are_what_the_accountant_says(a
             projection=projection,
         )
         epsilon, delta = plan.target
-        # MNIST's curves are from before releases were rounded to a grid: some millionths more of rho and so of sigma
-        assert row.honest_sigma == pytest.approx(rounds.sigma_for(epsilon=epsilon, delta=delta), rel=1e-5)
-        assert row.central_epsilon == pytest.approx(rounds.guarantee(sigma=row.sigma, delta=delta).epsilon, rel=1e-4)
+        assert row.honest_sigma == pytest.approx(rounds.sigma_for(epsilon=epsilon, delta=delta), rel=1e-9)
+        assert row.central_epsilon == pytest.approx(rounds.guarantee(sigma=row.sigma, delta=delta).epsilon, rel=1e-9)
         assert (row.sigma == row.honest_sigma) == (row.noise == HONEST)
         if row.noise == REDUCED:
-            assert row.sigma == pytest.approx(projection / math.sqrt(plan.cohort * plan.network.dimension), rel=1e-5)
+            assert row.sigma == pytest.approx(projection / math.sqrt(plan.cohort * plan.network.dimension), rel=1e-9)
         second = mechanism.second_moment(plan.radius) / plan.cohort
         length = math.sqrt(plan.network.dimension * row.sigma**2 + second)
-        assert row.rate == pytest.approx(min(plan.rate, plan.noise_length / length), rel=1e-5)
+        assert row.rate == pytest.approx(min(plan.rate, plan.noise_length / length), rel=1e-9)
 
 
 @pytest.mark.parametrize(
