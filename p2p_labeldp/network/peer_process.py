@@ -52,7 +52,8 @@ async def run_peers(
         tls: Serves and calls by TLS, if given.
     """
     scout = Scout()
-    async with HttpClient(tls=None if tls is None else tls.client) as client:
+    learners = frozenset((party.learner.host, party.learner.port) for party in parties)
+    async with HttpClient(apart=learners, tls=None if tls is None else tls.client) as client:
         await asyncio.gather(*(_run_peer(party, client, sink, stopped, scout, watcher, tls) for party in parties))
         sent = client.traffic
         sink(Traffic(peer=parties[0].name, messages=sent.messages_sent, bytes=sent.bytes_sent))

@@ -27,7 +27,7 @@ from p2p_labeldp.errors import (
 from p2p_labeldp.network.http import posting
 from p2p_labeldp.network.http.posting import Unreadable
 from p2p_labeldp.network.http.profile import CONTENT_TYPE, MAX_BODY_BYTES, ROUTE, TOO_MANY
-from p2p_labeldp.network.http.turns import Turns
+from p2p_labeldp.network.http.turns import Place, Turns
 from p2p_labeldp.network.transport import Destination, Traffic, authority, format_address
 
 MAX_CLIENT_CONNECTIONS = 64  # sockets of a process that is talking to thousands
@@ -57,6 +57,7 @@ class HttpClient:
         wall_clock: Unix seconds.
         max_connections: Most connections open at once; more POSTs wait for their turn.
         to_one: Most of them to one host and port.
+        apart: Hosts and ports whose turns are their own, besides ``max_connections``: that of the learner.
         max_body_bytes: Longest answer accepted.
         local_host: Address to connect from, if not the system's choice.
         tls: Calls by TLS, if given.
@@ -68,6 +69,7 @@ class HttpClient:
         wall_clock: Callable[[], float] = time.time,
         max_connections: int = MAX_CLIENT_CONNECTIONS,
         to_one: int = MAX_CONNECTIONS_TO_ONE,
+        apart: frozenset[Place] = frozenset(),
         max_body_bytes: int = MAX_BODY_BYTES,
         local_host: str | None = None,
         tls: ssl.SSLContext | None = None,
@@ -79,7 +81,7 @@ class HttpClient:
         self._max_body = max_body_bytes
         self._local_host = local_host
         self._tls = tls
-        self._turns = Turns(in_all=max_connections, to_one=to_one)
+        self._turns = Turns(in_all=max_connections, to_one=to_one, apart=apart)
 
     async def __aenter__(self) -> HttpClient:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 Place = tuple[str, int]
 
@@ -13,16 +13,19 @@ class Turns:
     """So many connections at once, and so many of them to one place.
 
     Without the second bound a place that answers slowly, or is asked by everybody at once, would soon have all turns,
-    and no other place would be asked anything.
+    and no other place would be asked anything. A place that is ``apart`` is bounded for itself alone: thousands of
+    questions to others don't stand in line before what everything else waits for.
 
     Args:
-        in_all: Most connections at once.
+        in_all: Most connections at once, to places that are not apart.
         to_one: Most of them to one host and port.
+        apart: Places apart.
     """
 
-    def __init__(self, *, in_all: int, to_one: int) -> None:
+    def __init__(self, *, in_all: int, to_one: int, apart: frozenset[Place] = frozenset()) -> None:
         self._any = asyncio.Semaphore(in_all)
         self._to_one = to_one
+        self._apart = apart
         self._places: dict[Place, tuple[asyncio.Semaphore, set[object]]] = {}  # those that somebody asks or waits for
 
     @asynccontextmanager
@@ -32,7 +35,7 @@ class Turns:
         asker = object()
         askers.add(asker)
         try:
-            async with turns, self._any:
+            async with turns, nullcontext() if place in self._apart else self._any:
                 yield
         finally:
             askers.discard(asker)

@@ -45,6 +45,20 @@ async def test_a_place_that_everybody_asks_leaves_turns_for_others(to_one, serve
     assert len(crowd.at) == 9
 
 
+@pytest.mark.parametrize(("apart", "served"), [(frozenset([THERE]), [HERE, HERE, THERE]), (frozenset(), [HERE, HERE])])
+async def test_a_place_apart_waits_for_nobody_else(apart, served):
+    """And for all who came before, where it is not."""
+    crowd = Crowd(Turns(in_all=2, to_one=2, apart=apart))
+    assert await crowd.ask(HERE, HERE, HERE, THERE) == served
+    await crowd.end()
+
+
+async def test_a_place_apart_has_no_more_turns_than_any():
+    crowd = Crowd(Turns(in_all=4, to_one=2, apart=frozenset([HERE])))
+    assert await crowd.ask(HERE, HERE, HERE) == [HERE, HERE]
+    await crowd.end()
+
+
 async def test_no_more_connections_are_open_than_in_all():
     crowd = Crowd(Turns(in_all=3, to_one=2))
     assert await crowd.ask(HERE, HERE, THERE, THERE, HERE) == [HERE, HERE, THERE]
