@@ -32,6 +32,8 @@ _ROUNDING = 1e-14
 """More than what gammaln's rounding, divided by the order, puts into a divergence."""
 _LAST_DIGITS = 1e-15
 """More than what rounding takes from a moment that is so large that neither of the above shows in it."""
+LEAST_NOISE, MOST_NOISE = 1e-100, 1e100
+"""Noise multipliers whose squares, and orders over them, are doubles. Less counts as none, and more as this."""
 
 
 @lru_cache(maxsize=4096)
@@ -45,7 +47,7 @@ def log_moment(order: int, noise_multiplier: float, sampling_probability: float)
     terms = special.gammaln(order + 1.0) - special.gammaln(k + 1.0) - special.gammaln(order - k + 1.0)
     terms += k * math.log(sampling_probability) + (order - k) * math.log1p(-sampling_probability)
     terms += (k * k - k) / (2.0 * noise_multiplier**2)
-    return max(0.0, float(special.logsumexp(terms))) * (1.0 + _LAST_DIGITS) + _ROUNDING * (order - 1)
+    return _at_least_0(float(special.logsumexp(terms))) * (1.0 + _LAST_DIGITS) + _ROUNDING * (order - 1)
 
 
 def _log_moment_between(order: float, noise_multiplier: float, sampling_probability: float) -> float:
@@ -58,11 +60,19 @@ def _log_moment_between(order: float, noise_multiplier: float, sampling_probabil
     ratio = np.logaddexp(math.log1p(-q), math.log(q) + (2.0 * x - 1.0) / (2.0 * z * z))
     terms = order * ratio - 0.5 * (x / z) ** 2
     found = float(special.logsumexp(terms)) + math.log(step / (z * math.sqrt(2.0 * math.pi)))
-    return max(0.0, found) * (1.0 + _LAST_DIGITS) + _QUADRATURE
+    return _at_least_0(found) * (1.0 + _LAST_DIGITS) + _QUADRATURE
+
+
+def _at_least_0(moment: float) -> float:
+    """A moment is not negative; one that is not a number bounds nothing (and ``max`` would make it 0)."""
+    return math.inf if math.isnan(moment) else max(0.0, moment)
 
 
 def divergence(order: float, *, noise_multiplier: float, sampling_probability: float) -> float:
     """Upper bound on RDP(order) of one step, ``order`` above 1."""
+    if noise_multiplier < LEAST_NOISE:
+        return math.inf
+    noise_multiplier = min(noise_multiplier, MOST_NOISE)
     low = math.floor(order)
     if order == low:
         return log_moment(low, noise_multiplier, sampling_probability) / (order - 1.0)

@@ -39,8 +39,8 @@ class Updates(Section, frozen=True, kw_only=True):
     magnitude: Annotated[MagnitudeKind, OneOf(typing.get_args(MagnitudeKind))] = "absolute"
     """``absolute``: ScalarDP. ``relative``: ScalarRelDP, whose error follows the magnitude. Default ``absolute``."""
 
-    max_radius: Annotated[float, Real(above=0, at_most=1e100)] = 1.0
-    """Norm to which each update is clipped, above 0. Default 1, with features standardised."""
+    max_radius: Annotated[float, Real(at_least=1e-100, at_most=1e100)] = 1.0
+    """Norm to which each update is clipped, 1e-100 to 1e100. Default 1, with features standardised."""
 
     local_steps: Annotated[int, Whole(at_least=1, at_most=10_000)] = 1
     """Steps of descent a peer takes on its own rows, at least 1. Default 1: the update is the gradient."""

@@ -57,3 +57,24 @@ def test_no_moment_is_negative_and_none_overflows():
         for rate in (1e-9, 0.999999):
             found = renyi.epsilon(noise_multiplier=noise, sampling_probability=rate, steps=1, delta=1e-9)
             assert 0 <= found < math.inf
+
+
+def test_noise_that_can_not_be_squared_is_no_noise_or_as_much_as_can_be():
+    def found(noise, rate=0.1):
+        return renyi.epsilon(noise_multiplier=noise, sampling_probability=rate, steps=3, delta=1e-9)
+
+    for noise in (1e-101, 1e-162, 1e-300, 5e-324):
+        assert found(noise) == found(noise, 1.0) == math.inf
+    assert 1e198 < found(1e-99) < math.inf
+    for noise in (1e100, 1e160, 1e300):
+        assert found(noise) == found(1e100) < 1e-5
+
+
+def test_a_moment_that_is_not_a_number_claims_nothing(monkeypatch):
+    usual = renyi.epsilon(noise_multiplier=1.25, sampling_probability=0.1, steps=3, delta=1e-9)
+    assert usual < math.inf
+    monkeypatch.setattr(renyi.special, "logsumexp", lambda _terms: math.nan)
+    renyi.log_moment.cache_clear()
+    assert renyi.epsilon(noise_multiplier=1.25, sampling_probability=0.1, steps=3, delta=1e-9) == math.inf
+    renyi.log_moment.cache_clear()
+    assert max(0.0, math.nan) == 0.0  # what would stand as a moment

@@ -67,7 +67,8 @@ def test_a_reduced_sigma_is_warned_of_and_stands_beside_the_honest_one(capsys):
 def test_without_noise_epsilon_is_inf(capsys):
     out, _ = call(capsys, "--set", "updates.sigma=0", "--json", "--quiet")
     assert json.loads(out)["central"]["epsilon"] == "inf"
-    assert "epsilon inf at delta" in call(capsys, "--set", "updates.sigma=0", "--quiet").out
+    for sigma in ("0", "1e-170", "1e-300"):  # 1e-162 squared is 0 in doubles, and 0/0 once passed for no loss at all
+        assert "epsilon inf at delta" in call(capsys, "--set", f"updates.sigma={sigma}", "--quiet").out
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,7 @@ def test_without_noise_epsilon_is_inf(capsys):
         (["--set", "updates.sampling_rate=nan"], "updates.sampling_rate: nan given"),
         (["--set", "updates.epsilon_direction=0"], "updates.epsilon_direction: 0 given"),
         (["--set", "updates.budget=0"], "updates.budget: 0 given"),
+        (["--set", "updates.max_radius=1e-300"], "updates.max_radius: 1e-300 given"),
         (["--set", "updates.magnitude=big"], "updates.magnitude: 'big' given"),
         (["--set", "updates.model=oracle"], "updates.model: 'oracle' given"),
         (["--set", "updates.sigm=1"], "updates.sigm: no such key; did you mean updates.sigma?"),

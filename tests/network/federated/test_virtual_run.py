@@ -38,6 +38,12 @@ def test_every_peer_answers_every_round_and_ends():
     assert len(played.model.cohorts) == TERMS.rounds
 
 
+def test_a_run_took_until_its_last_peer_had_the_model():
+    played = virtual.play(study())
+    assert played.seconds == max(fact.at for fact in played.facts if isinstance(fact, Ended))
+    assert played.seconds < TERMS.round_seconds  # after which the last alarm rings, of a round that was long over
+
+
 def test_latency_changes_the_order_of_things_and_not_the_model():
     slow = virtual.play(study(), latency=(0.5, 1.5))
     assert slow.model == virtual.play(study()).model
