@@ -29,8 +29,8 @@ from p2p_labeldp.protocol.manifest import Deadlines
 
 CLUSTER_SIZE = 100
 DEGREE = 4
-GOSSIP_PERIOD = 5.0
-DEADLINES = Deadlines(join=60.0, exchange=74.0, closing=98.0, report=108.0)  # 12 periods
+GOSSIP_PERIOD = 8.0  # two exchanges in it are all that two cores can do
+DEADLINES = Deadlines(join=100.0, exchange=122.0, closing=154.0, report=168.0)
 TARGET_SECONDS = 120.0
 TARGET_CPU_SECONDS = 240.0
 

@@ -278,11 +278,12 @@ class Collector(Machine):
             self._quiet[pulled] = 0 if news else min(self._quiet.get(pulled, 0) + 1, 16)
 
     def _on_pull(self, now: float) -> None:
-        """A few first contacts, or one for each cluster of which nobody is known; and one member of each cluster whose
-        last pulls were worth it."""
+        """A few first contacts, or as many as there are clusters while nobody is known of one: so it is found in a tick
+        or two, however many others are. And one member of each cluster whose last pulls were worth it."""
         self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
-        unknown = self.opened.clustering.count - len(list(self._census))
-        for contact in self._contacts.take(max(FIRST_CONTACTS_A_TICK, unknown)):
+        clusters = self.opened.clustering.count
+        wanted = clusters if len(list(self._census)) < clusters else 0
+        for contact in self._contacts.take(max(FIRST_CONTACTS_A_TICK, wanted)):
             self._pull(contact, None, now)
         for cluster in self._census:
             if self._next_pull.get(cluster, 0.0) <= now:

@@ -44,7 +44,7 @@ MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
 MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
 MEETING_SHARE = 0.75  # the rest are any: who has chosen its id to be near can delay, not prevent
 FOLLOW_UPS = 2  # mates named by strangers that are asked at once, in a tick; more could be a chain without end
-LONELY_STRANGERS = 2  # asked a tick while no mate is known
+LONELY_STRANGERS = 2  # asked a tick, one after the other, while no mate is known
 FEW_MATES = 4  # below it a stranger is asked beside a mate
 STRANGER_SHARE = 0.55  # of the ticks in which strangers may help
 TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
@@ -107,6 +107,7 @@ class Dissemination:
         self._meeting: list[Address] = []  # strangers that answered, nearest to the meeting point
         self._leads: list[Contact] = []  # mates first, then the nearest to the meeting point
         self._follow_ups = 0
+        self._more_strangers = 0
         self._enough = enough
         self._period = period
         self._rng = rng
@@ -123,6 +124,7 @@ class Dissemination:
     def tick_directory(self, now: float) -> None:
         """Opens this tick's exchanges about the directory."""
         self._follow_ups = FOLLOW_UPS
+        self._more_strangers = LONELY_STRANGERS - 1
         if self._pending < MAX_PENDING:
             for to in self._directory_targets():
                 self._open(to, Topic.DIRECTORY, now)
@@ -206,7 +208,7 @@ class Dissemination:
         """
         entry = self._directory.mates.any_but(self._me, self._rng)
         if entry is None:
-            return self._strangers(LONELY_STRANGERS)
+            return self._strangers(1)
         mate = address_of(entry)
         if self.complete_roster:
             return [mate]
@@ -278,7 +280,8 @@ class Dissemination:
         return max(MIN_PATIENCE_SECONDS, PATIENCE_PERIODS * self._period)
 
     def _heard(self, to: Address, reply: Offer, now: float) -> None:
-        """Remembers a stranger that has answered, and follows its advice; of the own cluster at once."""
+        """Remembers a stranger that has answered, and follows its advice: of the own cluster at once; and who still
+        knows no mate asks another stranger."""
         if reply.cluster is not None and to.peer_id not in self._directory.mates:
             self._directory.meet(to.peer_id, reply.cluster, Place(to.host, to.port))
             near = sorted({*self._meeting, to}, key=lambda one: distance(one.peer_id, self._point))
@@ -290,9 +293,15 @@ class Dissemination:
             self._leads += [one for one in reply.contacts if not (one.peer_id in known or one.peer_id in mates)]
             self._leads.sort(key=lambda one: (one.cluster != ours, distance(one.peer_id, self._point)))
             del self._leads[MAX_LEADS:]
-        if self._leads and self._leads[0].cluster == ours and self._follow_ups and self._pending < MAX_PENDING:
+        if self._pending >= MAX_PENDING:
+            return
+        if self._leads and self._leads[0].cluster == ours and self._follow_ups:
             self._follow_ups -= 1
             self._open(address_at(self._leads.pop(0)), Topic.DIRECTORY, now, in_full=True)
+        elif len(mates) == 1 and self._more_strangers:
+            self._more_strangers -= 1
+            for stranger in self._strangers(1):
+                self._open(stranger, Topic.DIRECTORY, now)
 
     def _known(self, topic: Topic) -> GossipSet[PeerRecord] | GossipSet[ReadyRecord] | None:
         if topic is Topic.DIRECTORY:
