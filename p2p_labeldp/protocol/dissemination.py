@@ -9,6 +9,8 @@ ask the same few.
 
 from __future__ import annotations
 
+import heapq
+import math
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -147,15 +149,13 @@ class Dissemination:
         Everybody has news and needs that of all: where everybody comes by it is there after two visits, a third of the
         exchanges that it takes among any. A hub that is dead or lies costs three exchanges, not the phase.
         """
-        others = [member for member in members if member != self._me]
         if self._hub_visits < HUB_VISITS:
             self._hub_visits += 1
-            hubs = sorted(members, key=lambda member: distance(member, self._point))[
-                : -(-len(members) // MEMBERS_A_HUB)
-            ]
+            count = math.ceil(len(members) / MEMBERS_A_HUB)
+            hubs = heapq.nsmallest(count, members, key=lambda member: distance(member, self._point))
             if self._me not in hubs:
                 return self._rng.choice(hubs)
-        return self._rng.choice(others)
+        return self._rng.choice([member for member in members if member != self._me])
 
     def _ask_for_roster(self, now: float) -> None:
         """Asks one a tick of those that say they have another roster to show it."""
@@ -208,29 +208,27 @@ class Dissemination:
         """
         entry = self._directory.mates.any_but(self._me, self._rng)
         if entry is None:
-            return self._strangers(1)
+            return self._stranger()
         mate = address_of(entry)
         if self.complete_roster:
             return [mate]
         if len(self._directory.mates) <= FEW_MATES:
-            return [mate, *self._strangers(1)]
+            return [mate, *self._stranger()]
         if self._quiet and self._rng.random() < STRANGER_SHARE:
-            return self._strangers(1) or [mate]
+            return self._stranger() or [mate]
         return [mate]
 
-    def _strangers(self, count: int) -> list[Address]:
-        """The first contacts in turn, whom other strangers named, then who should have heard more since, or anybody."""
-        found: list[Address] = []
-        for _ in range(count):
-            if self._leads and (found or not self._contacts):
-                found.append(address_at(self._leads.pop(0)))
-            elif self._contacts:
-                found.append(self._contacts.pop())
-            elif self._meeting and self._rng.random() < MEETING_SHARE:
-                found.append(self._rng.choice(self._meeting))
-            elif (stranger := self._directory.some_contact(self._rng)) is not None:
-                found.append(address_at(stranger))
-        return found
+    def _stranger(self) -> list[Address]:
+        """The first contacts in turn, whom other strangers named, then who should have heard more since, or anybody.
+        None, if there is nobody."""
+        if self._contacts:
+            return [self._contacts.pop()]
+        if self._leads:
+            return [address_at(self._leads.pop(0))]
+        if self._meeting and self._rng.random() < MEETING_SHARE:
+            return [self._rng.choice(self._meeting)]
+        stranger = self._directory.some_contact(self._rng)
+        return [] if stranger is None else [address_at(stranger)]
 
     def _open(self, to: Address, topic: Topic, now: float, *, in_full: bool = False) -> None:
         """Opens an exchange. ``in_full``: names its records, to a mate whose record is missing or whose set differs."""
@@ -264,9 +262,9 @@ class Dissemination:
             if reply.differs and root:
                 self._open(to, topic, now, in_full=True)
                 return
+            self._absorb(topic, reply.records, now)
             if topic is Topic.DIRECTORY:
                 self._heard(to, reply, now)
-            self._absorb(topic, reply.records, now)
             records = self._select(topic, reply.wanted, salt)
             if records:
                 self._news(now)  # for the other: it will be asked again soon
@@ -300,7 +298,7 @@ class Dissemination:
             self._open(address_at(self._leads.pop(0)), Topic.DIRECTORY, now, in_full=True)
         elif len(mates) == 1 and self._more_strangers:
             self._more_strangers -= 1
-            for stranger in self._strangers(1):
+            for stranger in self._stranger():
                 self._open(stranger, Topic.DIRECTORY, now)
 
     def _known(self, topic: Topic) -> GossipSet[PeerRecord] | GossipSet[ReadyRecord] | None:
