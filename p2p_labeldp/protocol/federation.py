@@ -31,8 +31,8 @@ from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, Hash
 from p2p_labeldp.protocol.wire import decode_payload
 
 KIND, OPENING_KIND = "federation", "federated round"
-MAX_DIMENSION = 100_000
-"""A model of doubles fits a message; larger ones are for the population engine."""
+MAX_DIMENSION = 48_000
+"""Shift and scale of as many features, nine bytes a number, fit a manifest; more is for the population engine."""
 MAX_ROUNDS = 10**6
 LARGEST_PARAMETER = 1e100
 """Beyond it products overflow, and whose do would tell something of the data."""

@@ -12,7 +12,7 @@ from p2p_labeldp.facts import Ended, Outcome, Reason, Rejected
 from p2p_labeldp.protocol import federation
 from p2p_labeldp.protocol.effects import Persist, Send
 from p2p_labeldp.protocol.kept import ContributedAs
-from p2p_labeldp.protocol.messages import Contribute, Done, GetRound, Refusal, RoundReply
+from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, Contribute, Done, GetRound, Refusal, RoundReply
 from p2p_labeldp.protocol.rounds import TRANSITIONS, State
 from p2p_labeldp.protocol.update_ledger import UpdateLedger, UpdatePolicy
 from protocol.little_run import (
@@ -265,6 +265,19 @@ def test_a_run_that_is_not_to_the_peers_mind_is_refused_before_anything_is_asked
 
 def test_a_study_is_refused_by_a_deployed_peer():
     assert "deployment" in UpdatePolicy().against(opened()[1], study=False)
+
+
+def test_the_largest_model_that_is_allowed_fits_the_messages_that_carry_it():
+    """With one of twice as many features the signed manifest would not."""
+
+    def length(features):
+        return len(
+            msgspec.msgpack.encode(msgspec.structs.replace(MANIFEST, shift=(0.1,) * features, scale=(0.1,) * features))
+        )
+
+    slack = 10_000  # of the rest, and the envelope
+    assert length(federation.MAX_DIMENSION) + slack < MAX_ENVELOPE_BYTES < length(2 * federation.MAX_DIMENSION)
+    assert 8 * federation.MAX_DIMENSION + slack < MAX_ENVELOPE_BYTES
 
 
 def test_every_move_that_the_table_lacks_raises_and_changes_nothing():
