@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from network.http.wire import ask, listening, until
+from network.over_http.wire import ask, listening, until
 from p2p_labeldp.network import http
 from p2p_labeldp.network.loops import Complaints
 

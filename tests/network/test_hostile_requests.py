@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import p2p_labeldp
-from network.http.wire import ADA, BEN, Place, parsed, request
+from network.over_http.wire import ADA, BEN, Place, parsed, request
 from p2p_labeldp.network.http import HttpClient
 
 pytestmark = pytest.mark.processes

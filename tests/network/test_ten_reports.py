@@ -20,7 +20,7 @@ import pytest
 from protocol.lives import LEARNER, Lives
 from protocol.scenes import Scene
 
-from network.http.wire import ADA, BEN, Place, ask, client, clock, listening, parsed, request, send
+from network.over_http.wire import ADA, BEN, Place, ask, client, clock, listening, parsed, request, send
 from network.test_peer_process import REPORTED, SKEW, play
 from network.test_processes import processes_of, started, wait_for
 from p2p_labeldp.facts import Answered, Asked, Committed, Ended, Outcome, Reason

@@ -8,7 +8,7 @@ import ssl
 import pytest
 import uvloop
 
-from network.http.wire import until
+from network.over_http.wire import until
 from network.test_tls import CLIENT, HOST, SERVER, loaded
 from p2p_labeldp.errors import TransportError
 from p2p_labeldp.network.http import CONTENT_TYPE, ROUTE, HttpClient, HttpServer

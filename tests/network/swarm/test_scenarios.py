@@ -18,13 +18,13 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Outcome
 from p2p_labeldp.network.swarm import presets, scenario, searching
 
-SCENARIOS = 350  # the first that ends "invalid" is among them
+FIRST, SCENARIOS = 300, 350  # one of the few that end "invalid" is among them
 WITHIN = 500  # scenarios in which each bug has to be found
 
 
 @pytest.fixture(scope="module")
 def hostile():
-    return searching.search(0, "any", SCENARIOS)
+    return searching.search(FIRST, "any", SCENARIOS)
 
 
 def test_hundreds_of_hostile_worlds_break_no_invariant(hostile):

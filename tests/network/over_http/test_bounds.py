@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from network.http.wire import ADA, EVE, ask, client, listening, parsed, request, send, until
+from network.over_http.wire import ADA, EVE, ask, client, listening, parsed, request, send, until
 from p2p_labeldp.network import http
 from p2p_labeldp.network.http import HttpServer
 

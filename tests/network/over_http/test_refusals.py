@@ -18,7 +18,7 @@ import http_message_signatures as library
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from network.http.wire import ADA, BEN, EVE, NOW, ask, listening, parsed, request, send
+from network.over_http.wire import ADA, BEN, EVE, NOW, ask, listening, parsed, request, send
 from p2p_labeldp.crypto import signatures
 from p2p_labeldp.crypto.signatures import REFUSAL_COMPONENTS, sign_request
 from p2p_labeldp.network import http

@@ -2,7 +2,7 @@
 
 import pytest
 
-from network.http.wire import ADA, EVE, ask, client, listening, parsed, request, send, usual
+from network.over_http.wire import ADA, EVE, ask, client, listening, parsed, request, send, usual
 from p2p_labeldp.errors import PeerUnreachable
 
 

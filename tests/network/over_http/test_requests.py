@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from network.http.wire import ADA, BEN, EVE, Place, ask, client, clock, listening, parsed, request
+from network.over_http.wire import ADA, BEN, EVE, Place, ask, client, clock, listening, parsed, request
 from p2p_labeldp.errors import (
     AuthenticationFailed,
     ConfigurationError,

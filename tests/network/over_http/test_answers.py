@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from network.http.wire import ADA, BEN, EVE, NOW, Place, answer_of, client, faking, listening, written
+from network.over_http.wire import ADA, BEN, EVE, NOW, Place, answer_of, client, faking, listening, written
 from p2p_labeldp.crypto.signatures import ClockSkew
 from p2p_labeldp.errors import PeerUnreachable, RosterMismatch
 from p2p_labeldp.network import http

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from network.http.wire import ADA, client, listening
+from network.over_http.wire import ADA, client, listening
 from p2p_labeldp.errors import DeadlineExceeded
 from p2p_labeldp.network.http.turns import Turns
 

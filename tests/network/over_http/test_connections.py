@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from network.http.wire import ADA, BEN, Place, answer_of, client, clock, faking, until, usual
+from network.over_http.wire import ADA, BEN, Place, answer_of, client, clock, faking, until, usual
 from p2p_labeldp.errors import ConfigurationError, DeadlineExceeded, PeerUnreachable
 from p2p_labeldp.network.http import HttpClient, HttpServer
 
