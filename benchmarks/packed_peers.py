@@ -37,7 +37,14 @@ TARGET_SECONDS = 120.0
 TARGET_CPU_SECONDS = 240.0
 
 
-def study_of(peers: int, *, per_process: int, graph: str) -> Study:
+def study_of(
+    peers: int,
+    *,
+    per_process: int,
+    graph: str = "seeds",
+    deadlines: Deadlines = DEADLINES,
+    gossip_period: float = GOSSIP_PERIOD,
+) -> Study:
     """Peers around the points (0, 0), (20, 0), ...; whom they know at the start has nothing to do with clusters."""
     clusters = peers // CLUSTER_SIZE
     rng = np.random.default_rng(0)
@@ -52,8 +59,8 @@ def study_of(peers: int, *, per_process: int, graph: str) -> Study:
         flip_probability=None,
         tolerated_loss=0.05,
         minimum_size=CLUSTER_SIZE // 2,
-        deadlines=DEADLINES,
-        gossip_period=GOSSIP_PERIOD,
+        deadlines=deadlines,
+        gossip_period=gossip_period,
         study=True,
     )
     return Study(
