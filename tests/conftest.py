@@ -18,7 +18,7 @@ from p2p_labeldp.protocol.manifest import Deadlines
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
-ON_BOTH_LOOPS = re.compile(r"(^|\.)network\.(http\.|test_host$)")
+ON_BOTH_LOOPS = re.compile(r"(^|\.)network\.(over_http\.|test_host$)")
 
 
 def pytest_asyncio_loop_factories(config, item):
