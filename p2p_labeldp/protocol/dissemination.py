@@ -46,7 +46,7 @@ MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
 MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
 MEETING_SHARE = 0.75  # the rest are any: who has chosen its id to be near can delay, not prevent
 FOLLOW_UPS = 2  # mates named by strangers that are asked at once, in a tick; more could be a chain without end
-LONELY_STRANGERS = 2  # asked a tick, one after the other, while no mate is known
+LONELY_STRANGERS = 3  # asked a tick, one after the other, while no mate is known
 FEW_MATES = 4  # below it a stranger is asked beside a mate
 STRANGER_SHARE = 0.55  # of the ticks in which strangers may help
 TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
@@ -204,7 +204,8 @@ class Dissemination:
     def _directory_targets(self) -> list[Address]:
         """A mate, or instead a stranger now and then; both as long as hardly any mate is known.
 
-        When all mates known say the same there may be others that none of them knows: only a stranger can tell.
+        When all mates known say the same, or they are fewer than a cluster must have, there may be others that none of
+        them knows: only a stranger can tell.
         """
         entry = self._directory.mates.any_but(self._me, self._rng)
         if entry is None:
@@ -214,7 +215,8 @@ class Dissemination:
             return [mate]
         if len(self._directory.mates) <= FEW_MATES:
             return [mate, *self._stranger()]
-        if self._quiet and self._rng.random() < STRANGER_SHARE:
+        few = len(self._directory.mates) < self._enough
+        if (few or self._quiet) and self._rng.random() < STRANGER_SHARE:
             return self._stranger() or [mate]
         return [mate]
 
