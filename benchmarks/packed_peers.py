@@ -3,7 +3,7 @@
     python benchmarks/packed_peers.py [--peers 10000] [--per-process 5000] [--slow 1]
 
 Every peer has its own address, key, server and state, and talks HTTP, to peers of its own process too. Below 120 s were
-aimed at, on two idle cores, so at most 240 s of CPU: a peer's 25 exchanges take as much by themselves, so that the
+aimed at, on two idle cores, so at most 240 s of CPU: a peer's 29 exchanges take more by themselves, so that the
 phases here are those in which a round came to its end whole, with time to spare in each. Both times are printed, and
 what one exchange took. On a machine that others use, ``--slow 2`` gives every phase twice its length; a crowd there
 also makes each CPU second do less.
