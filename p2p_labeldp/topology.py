@@ -32,7 +32,7 @@ def neighbours(kind: str, size: int, *, degree: int, seed: int, path: str | None
     - ``star``: all know ordinal 0, and it knows all.
     - ``seeds``: as a deployment is set up. The first peers, as many as the square root of ``size``, are seeds: each
       peer is told ``degree`` of them, drawn uniformly, and nobody is told of anybody else. Mates meet at seeds, so
-      that among many clusters a peer finds its own after a third of the questions that another graph takes.
+      that among many clusters a peer finds its own after fewer questions than in another graph.
     - ``file``: an edge list, two ordinals a line; blank lines and what follows ``#`` don't count.
 
     Knowing is mutual, but that seeds are not told who knows them. ``degree`` is read by the random kinds only. It is

@@ -25,7 +25,7 @@ class FactPipe:
     """Writes facts as JSON lines; a sink, to be called where an event loop runs.
 
     Whatever a peer has done is written before it goes on, and outlives it. Only the facts that tell of requests and of
-    records that came in, nine of ten, wait for the next other one, or for a moment: a write wakes the launcher, and
+    records that came in, which are most, wait for the next other one, or for a moment: a write wakes the launcher, and
     costs as much as a signature.
 
     Args:

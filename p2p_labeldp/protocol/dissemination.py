@@ -146,8 +146,8 @@ class Dissemination:
     def _whom_to_ask(self, members: tuple[bytes, ...]) -> bytes:
         """A hub in the first exchanges, then any member.
 
-        Everybody has news and needs that of all: where everybody comes by it is there after two visits, a third of the
-        exchanges that it takes among any. A hub that is dead or lies costs three exchanges, not the phase.
+        Everybody has news and needs that of all: where everybody comes by it is there after two visits, about half of
+        the exchanges that it takes among any. A hub that is dead or lies costs three exchanges, not the phase.
         """
         if self._hub_visits < HUB_VISITS:
             self._hub_visits += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 
@@ -26,18 +27,18 @@ class Turns:
         self._any = asyncio.Semaphore(in_all)
         self._to_one = to_one
         self._apart = apart
-        self._places: dict[Place, tuple[asyncio.Semaphore, set[object]]] = {}  # those that somebody asks or waits for
+        self._places: dict[Place, asyncio.Semaphore] = {}  # those that somebody asks or waits for
+        self._askers: Counter[Place] = Counter()
 
     @asynccontextmanager
     async def taken(self, place: Place) -> AsyncIterator[None]:
         """Waits for a turn, first come first served, and has it."""
-        turns, askers = self._places.setdefault(place, (asyncio.Semaphore(self._to_one), set()))
-        asker = object()
-        askers.add(asker)
+        turns = self._places.setdefault(place, asyncio.Semaphore(self._to_one))
+        self._askers[place] += 1
         try:
             async with turns, nullcontext() if place in self._apart else self._any:
                 yield
         finally:
-            askers.discard(asker)
-            if not askers:
-                del self._places[place]
+            self._askers[place] -= 1
+            if not self._askers[place]:
+                del self._places[place], self._askers[place]
