@@ -217,13 +217,17 @@ class Collector(Machine):
                         self._heard.append((sender, message.host, message.port))
                         if self._kept_heard < FIRST_CONTACTS_A_TICK:  # on these few all the others depend
                             self._keep_heard(now)
-                return ManifestReply(self.envelope, now)
+                reply: Message = ManifestReply(self.envelope, now)
             case GetRoster():
-                return self._reply_with_roster(message)
+                reply = self._reply_with_roster(message)
             case Report():
-                return self._take_report(message, sender, now)
+                reply = self._take_report(message, sender, now)
             case _:
-                return Refusal("not_for_a_learner")
+                reply = Refusal("not_for_a_learner")
+        if isinstance(reply, Refusal) and not reply.retry:
+            about = f"{type(message).__name__} of {sender.hex()[:16]}: {reply.reason}"
+            self.observe(Rejected(peer=self.name, at=now, about=about))
+        return reply
 
     def close(self, now: float) -> None:
         """Ends the round; what was accepted stays accepted. The round's key is dropped: no box opens any more."""
@@ -390,17 +394,17 @@ class Collector(Machine):
 
     def _take_report(self, message: Report, sender: bytes, now: float) -> Message:
         if message.round_id != self.opened.round_id:
-            return self._reject("another_round", sender, now)
+            return Refusal("another_round")
         if sender in self._receipts:
             digest, receipt = self._receipts[sender]
-            return receipt if digest == reports.digest(message) else self._reject("second_report", sender, now)
+            return receipt if digest == reports.digest(message) else Refusal("second_report")
         if self.state is not State.ACCEPTING:
             return Refusal("too_late") if self.state is State.ENDED else Refusal("not_yet", retry=True)
         cluster = self._cluster_of.get(sender)
         if cluster is None:
-            return self._reject("not_in_roster", sender, now)
+            return Refusal("not_in_roster")
         if message.roster != self.rosters[cluster].digest:
-            return self._reject("roster_mismatch", sender, now)
+            return Refusal("roster_mismatch")
         assert self._round_keys is not None  # it goes with the end of the round
         try:
             content = reports.open_report(
@@ -411,7 +415,7 @@ class Collector(Machine):
                 num_classes=len(self.opened.label_space),
             )
         except ProtocolError:
-            return self._reject("bad_box", sender, now)
+            return Refusal("bad_box")
         ordinal, name = self._ordinals[sender], self.name_of(sender)
         self.reports[sender] = AcceptedReport(
             reporter=sender, ordinal=ordinal, cluster=cluster, features=content.features, label=content.label
@@ -441,11 +445,6 @@ class Collector(Machine):
     def complete(self) -> bool:
         """Whether every rostered peer's report is accepted. The machine stays, to repeat receipts that got lost."""
         return self.state is State.ACCEPTING and len(self.reports) == len(self._cluster_of)
-
-    def _reject(self, reason: str, sender: bytes, now: float) -> Refusal:
-        about = f"report of {sender.hex()[:16]}: {reason}"
-        self.observe(Rejected(peer=self.name, at=now, about=about))
-        return Refusal(reason)
 
     def _on_end(self, now: float) -> None:
         self.close(now)

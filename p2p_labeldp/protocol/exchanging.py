@@ -114,7 +114,7 @@ class Exchanging:
         peer = self._peer
         if peer.state is State.COMMITTING:
             if self._joining.waits_for_records:
-                peer.end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
+                peer.refuse(Reason.ROSTER_MISMATCH, "roster: the record of somebody in it never came", now)
             else:  # the learner, or its roster, never came
                 peer.end(Outcome.UNREACHABLE, None, now)
             return

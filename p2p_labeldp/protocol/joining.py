@@ -113,15 +113,18 @@ class Joining:
             return
         mates, members = peer.directory.mates, pending.members
         left_out = self._must_list - pending.member_set
-        if peer.keys.peer_id not in pending.member_set or not all(map(mates.has_struck, left_out)):
-            peer.end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
+        if peer.keys.peer_id not in pending.member_set:
+            peer.refuse(Reason.ROSTER_MISMATCH, "roster: this peer is not in it", now)
+            return
+        if not all(map(mates.has_struck, left_out)):
+            peer.refuse(Reason.ROSTER_MISMATCH, "roster: somebody known in time is not in it", now)
             return
         entries = [entry for member in members if (entry := mates.get(member)) is not None]
         if len(entries) < len(members):
             return  # gossip goes on for the missing records; the exchange deadline ends the wait
         order = [entry.content.sort_key(entry.signer) for entry in entries]
         if order != sorted(order):
-            peer.end(Outcome.REFUSED, Reason.ROSTER_MISMATCH, now)
+            peer.refuse(Reason.ROSTER_MISMATCH, "roster: its members are out of order", now)
             return
         try:
             roster.check_guarantee(pending.roster, len(members), peer.opened)

@@ -23,9 +23,11 @@ from p2p_labeldp.protocol.messages import (
     Push,
     Receipt,
     Refusal,
+    Report,
     RosterReply,
     Topic,
 )
+from p2p_labeldp.protocol.peer import GRACE_SECONDS
 from protocol.little_round import (
     CLASSES,
     DEADLINES,
@@ -370,6 +372,31 @@ def test_refused_reports_are_logged():
     (fact,) = hand.facts(Rejected)
     assert "not_in_roster" in fact.about
     assert keys(9).peer_id.hex()[:16] in fact.about
+
+
+@pytest.mark.parametrize(
+    ("message", "now", "reason"),
+    [
+        (GetRoster(bytes(32), 0), NOW, "another_round"),
+        (GetRoster(OPENED.round_id, 2), NOW, "no_roster"),
+        (Done(), NOW, "not_for_a_learner"),
+        (Report(bytes(32), bytes(32), b"sealed"), NOW, "another_round"),
+        (Report(OPENED.round_id, bytes(32), b"sealed"), DEADLINES.report + GRACE_SECONDS, "too_late"),
+    ],
+)
+def test_whatever_is_refused_for_good_is_logged_with_its_reason(message, now, reason):
+    hand = accepting()
+    before = len(hand.facts(Rejected))
+    assert hand.receive(message, keys(1).peer_id, now) == Refusal(reason)
+    (fact,) = hand.facts(Rejected)[before:]
+    assert fact.about == f"{type(message).__name__} of {keys(1).peer_id.hex()[:16]}: {reason}"
+
+
+def test_who_is_told_to_come_again_is_not_refused():
+    hand = Hand(collector())
+    hand.start()
+    assert hand.receive(GetRoster(OPENED.round_id, 0), keys(1).peer_id, 1.0) == Refusal("not_yet", retry=True)
+    assert not hand.facts(Rejected)
 
 
 def test_it_is_complete_when_every_member_has_reported():

@@ -85,6 +85,17 @@ def test_a_flip_larger_than_planned_meets_a_limit_that_the_least_does_not():
             assert hand.machine.state is expected
 
 
+def test_a_limit_is_held_against_the_losses_that_the_round_tolerates():
+    """Three of five holding an answer hide a label less than five of five, at the same flip."""
+    terms = {"target_epsilon": None, "flip_probability": FLIP, "tolerated_loss": 0.4}
+    all_hold, three_hold = (planning.roster_epsilon(5, h, FLIP, 1 / 25) for h in (5, 3))
+    limit = (all_hold + three_hold) / 2
+    assert all_hold < limit < three_hold
+    assert wanting({"epsilon": limit}, **terms).end == REFUSED
+    assert wanting({"epsilon": 1.01 * three_hold}, **terms).machine.state is State.EXCHANGING
+    assert wanting({"epsilon": limit}, **{**terms, "tolerated_loss": 0.05}).machine.state is State.EXCHANGING
+
+
 def test_a_roster_below_the_peers_own_minimum_is_refused():
     policy = Policy(minimum_size=6)
     judged = {"holding_minimum": 5, "flip_probability": 0.3, "num_classes": 2}

@@ -59,6 +59,15 @@ REFUSED = {
     "with a larger holding minimum": (lambda: roster(holding_minimum=6), POLICY),
     "with no holding minimum": (lambda: roster(holding_minimum=0), MISMATCH),
 }
+SAID = {
+    "empty": "roster: this peer is not in it",
+    "without the peer itself": "roster: this peer is not in it",
+    "without a mate that the peer must find": "roster: somebody known in time is not in it",
+    "unsorted": "roster: its members are out of order",
+    "with a flip too small for the target": "policy: the roster's flip probability is too small",
+    "with another delta": "policy: the roster's delta",
+    "with a smaller holding minimum": "policy: the roster's holding minimum",
+}
 
 
 @pytest.mark.parametrize("why", REFUSED)
@@ -66,6 +75,8 @@ def test_a_peer_refuses_a_roster(why):
     make, expected = REFUSED[why]
     hand = given(make())
     assert hand.end == expected
+    (fact,) = hand.facts(Rejected)  # a refusal says why
+    assert fact.about.startswith(SAID.get(why, ""))
     hand.run(DEADLINES.report + 10)
     assert hand.label_is_untouched
     assert not hand.facts(Committed)
@@ -135,6 +146,7 @@ def test_a_mate_whose_record_never_comes_ends_in_a_refusal():
     hand = given(roster(), records=[record(i) for i in (2, 3, 4)])
     hand.run(DEADLINES.exchange)
     assert hand.end == MISMATCH
+    assert [fact.about for fact in hand.facts(Rejected)] == ["roster: the record of somebody in it never came"]
     assert hand.label_is_untouched
 
 
