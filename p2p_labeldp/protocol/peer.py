@@ -191,7 +191,7 @@ class Peer(Participant):
         if self._started:
             raise LocalProtocolError("a peer joins a round once")
         self._started = True
-        d, past = self.deadlines, self._past
+        d, past, self._past = self.deadlines, self._past, None  # at the end nothing of an earlier life is left either
         if past is not None and past.joined.round_id == self.opened.round_id:
             self._resume(past, now)
             return

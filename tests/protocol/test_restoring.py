@@ -28,6 +28,7 @@ from p2p_labeldp.protocol.kept import (
 )
 from p2p_labeldp.protocol.manifest import Deadlines
 from p2p_labeldp.protocol.messages import Ask, Refusal
+from protocol.any_input import snapshot
 from protocol.little_round import DEADLINES, Hand, back, committed, example, keys, open_round, peer, roster
 from protocol.lives import LEARNER, Lives
 
@@ -168,6 +169,23 @@ def test_the_same_bytes_are_given_to_an_asker_that_asks_again_after_the_restart(
     assert again.receive(question, keys(2).peer_id, now + 1.0) == given
     other = Ask(question.round_id, question.roster, bytes(16))
     assert again.receive(other, keys(2).peer_id, now + 1.0) == Refusal("second_ask")
+
+
+def test_after_the_round_nothing_of_an_earlier_life_is_left_either():
+    """Draw, boxes and answers, wherever the machine might still have them."""
+    hand = committed()
+    now = DEADLINES.join + 4.0
+    given = hand.receive(ask_of(hand, 2), keys(2).peer_id, now)
+    again = back(hand, now + 0.5)
+
+    def held():
+        everything = repr(snapshot(again.machine))
+        return repr(given.box) in everything or AnsweredWith.__name__ in everything
+
+    assert held()  # the control
+    again.machine.close(now + 1.0)
+    assert again.machine.over
+    assert not held()
 
 
 def test_a_label_that_was_to_be_spent_is_spent_though_its_peer_missed_the_end_of_the_exchange():
