@@ -26,6 +26,7 @@ from p2p_labeldp.protocol.wire import decode_payload
 KIND = "manifest"
 MIN_GOSSIP_SECONDS = 0.001  # a period below the clock's step would keep a peer gossiping for ever at one instant
 MAX_GOSSIP_SECONDS = 86_400.0
+MAX_OPENED = 253_402_300_799.0  # the year 9999 ends; of a NaN or an infinity nobody knows when its round is over
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +62,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     gossip_period: Annotated[float, Meta(ge=MIN_GOSSIP_SECONDS, le=MAX_GOSSIP_SECONDS)]
     round_key: Hash
     study: bool
-    opened: float
+    opened: Annotated[float, Meta(ge=0, le=MAX_OPENED)]
     nonce: Annotated[bytes, Meta(min_length=16, max_length=16)]
     admission: Admission = Admission.OPEN
     enrolment_key: Hash | None = None

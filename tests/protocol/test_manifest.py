@@ -60,6 +60,10 @@ IMPOSSIBLE = {
     "an endless period": {"gossip_period": math.inf},
     "a period that is no number": {"gossip_period": math.nan},
     "a short key": {"round_key": bytes(31)},
+    "an opening at no time": {"opened": math.nan},
+    "an opening before all times": {"opened": -1.0},
+    "an opening that never comes": {"opened": math.inf},
+    "an opening after the year 9999": {"opened": 1e12},
 }
 
 
