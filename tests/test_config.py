@@ -124,7 +124,7 @@ def test_an_unknown_key_fails_and_names_the_nearest(key, meant):
         ("network.gossip_period", ["0.1"], ["0"]),
         ("policy.epsilon", ["0", "1.5"], ["-1", "nan"]),
         ("policy.local_epsilon", ["0"], ["inf"]),
-        ("policy.colluders", ["0", "4"], ["-1", "1.5"]),
+        ("policy.colluders", [], ["-1", "1.5"]),
         ("policy.minimum_size", ["2"], ["1"]),
         ("learner.model", ["naive_bayes"], ["deep"]),
         ("output.reports", ["true", "false"], ["1", "yes"]),
@@ -181,6 +181,11 @@ def test_a_path_goes_with_a_topology_from_a_file_only():
 def test_a_coalition_limit_needs_its_size():
     assert from_mapping(BASE, ["policy.colluders=2", "policy.colluder_epsilon=3"]).policy.colluders == 2
     assert complaint(BASE, ["policy.colluder_epsilon=3"]).startswith("policy.colluder_epsilon: ")
+
+
+def test_a_number_of_colluders_alone_would_limit_nothing_and_is_refused():
+    assert complaint(BASE, ["policy.colluders=2"]).startswith("policy.colluders: given without")
+    assert complaint(BASE, ["policy.colluders=2", "policy.epsilon=1"]).startswith("policy.colluders: given without")
 
 
 @pytest.mark.parametrize("override", ["data.peers", "peers=3", ".peers=3", "data.=3", "=3", ""])

@@ -24,7 +24,10 @@ MaxLocalEpsilon: TypeAlias = Annotated[
     ),
 ]
 Colluders: TypeAlias = Annotated[
-    int | None, typer.Option("--colluders", metavar="T", help="Mates assumed to tell the learner what they see.")
+    int | None,
+    typer.Option(
+        "--colluders", metavar="T", help="Mates assumed to tell the learner what they see, for --max-colluder-epsilon."
+    ),
 ]
 MaxColluderEpsilon: TypeAlias = Annotated[
     float | None,

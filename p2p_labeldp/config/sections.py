@@ -248,6 +248,11 @@ class Policy(Section, frozen=True, kw_only=True):
                 "given without policy.colluders; a limit on a coalition needs its number of mates, from 0 up",
                 field="policy.colluder_epsilon",
             )
+        if self.colluders is not None and self.colluder_epsilon is None:
+            raise ConfigurationError(
+                "given without policy.colluder_epsilon; a number of mates alone limits nothing",
+                field="policy.colluders",
+            )
 
 
 class Learner(Section, frozen=True, kw_only=True):

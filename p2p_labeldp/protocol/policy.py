@@ -41,7 +41,8 @@ class Policy:
             none is given.
 
     Raises:
-        ConfigurationError: A limit below zero or not finite, or one on a coalition without its number of mates.
+        ConfigurationError: A limit below zero or not finite, or one on a coalition without its number of mates, or that
+            number without the limit.
     """
 
     epsilon: float | None = None
@@ -64,6 +65,10 @@ class Policy:
             raise ConfigurationError(
                 "given without colluders; a limit on a coalition needs its number of mates, from 0 up",
                 field="colluder_epsilon",
+            )
+        if self.colluders is not None and self.colluder_epsilon is None:
+            raise ConfigurationError(
+                "given without colluder_epsilon; a number of mates alone limits nothing", field="colluders"
             )
         if isinstance(self.minimum_size, bool) or self.minimum_size < LEAST_SIZE:
             raise ConfigurationError(f"{self.minimum_size} given; {LEAST_SIZE} or more is needed", field="minimum_size")

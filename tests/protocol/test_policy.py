@@ -157,6 +157,8 @@ def test_what_a_peer_names_itself_is_not_replaced_by_what_its_party_expects():
         ("local_epsilon", {"local_epsilon": -1.0}),
         ("colluders", {"colluders": -1}),
         ("colluders", {"colluders": True}),
+        ("colluders", {"colluders": 2}),
+        ("colluders", {"colluders": 2, "epsilon": 1.0}),
         ("colluder_epsilon", {"colluder_epsilon": 1.0}),
         ("colluder_epsilon", {"colluder_epsilon": math.nan, "colluders": 1}),
         ("minimum_size", {"minimum_size": 1}),
