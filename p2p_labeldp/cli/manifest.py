@@ -120,7 +120,12 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
 ) -> None:
     """See ``SHOW_HELP``."""
-    described = _described(_open(file))
+    from p2p_labeldp.errors import AuthenticationFailed, RemoteProtocolError
+
+    try:
+        described = _described(_open(file))
+    except AuthenticationFailed as exc:  # on a wire its text would say no more than that
+        raise RemoteProtocolError(f"{file!r}: {exc.detail}") from exc
     if as_json:
         typer.echo(json.dumps(described))
         return

@@ -21,7 +21,7 @@ from p2p_labeldp.cli.limits import (
 )
 from p2p_labeldp.cli.logs import JsonLines, LogJson, OperatorPlace
 from p2p_labeldp.cli.tls import Bind, TlsAuthority, TlsCertificate, TlsKey, bind_of, tls_of
-from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.errors import ConfigurationError, naming
 
 if TYPE_CHECKING:
     from p2p_labeldp.facts import Ended, Fact
@@ -259,7 +259,8 @@ def label_space_of(classes: str) -> LabelSpace:
     """The label space of a ``--classes`` option."""
     from p2p_labeldp.labels import LabelSpace
 
-    return LabelSpace(classes=tuple(name.strip() for name in classes.split(",")))
+    with naming({"label space": "--classes"}):
+        return LabelSpace(classes=tuple(name.strip() for name in classes.split(",")))
 
 
 def address_of(text: str, field: str) -> Address:

@@ -105,6 +105,19 @@ def test_what_a_signer_wrote_moves_no_terminal(made, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
+def test_a_manifest_changed_after_signing_is_shown_to_nobody_and_the_cause_is_said(made, tmp_path, capsys):
+    _, file, _ = made
+    changed = bytearray(Path(file).read_bytes())
+    changed[-1] ^= 1
+    (tmp_path / "changed").write_bytes(changed)
+    capsys.readouterr()
+    assert main(["manifest", "show", str(tmp_path / "changed")]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"'{tmp_path / 'changed'}': signature does not verify" in err
+    assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize("content", [b"", b"no manifest", bytes(1000)])
 def test_what_is_no_manifest_is_one_line_and_status_1(tmp_path, capsys, content):
     file = tmp_path / "file"
@@ -187,6 +200,10 @@ def test_a_minimum_beyond_any_roster_is_judged_without_counting_to_it(made, caps
         (["--size", "1"], "--size: 1 given"),
         (["--size", "10001"], "--size: 10001 given"),
         (["--learner", "00"], "--learner: '00' given"),
+        (["--colluders", "2"], "--colluders: given without"),
+        (["--colluders", "2", "--max-epsilon", "1"], "--colluders: given without"),
+        (["--classes", "malignant"], "--classes: 1 classes given"),
+        (["--classes", "a,b,a"], "--classes: a class is named twice"),
     ],
 )
 def test_an_impossible_limit_is_named_by_its_flag(made, capsys, arguments, text):
