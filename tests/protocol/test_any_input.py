@@ -15,6 +15,7 @@ from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.messages import (
     Answer,
     Ask,
+    Contradiction,
     Digest,
     Done,
     GetManifest,
@@ -155,6 +156,10 @@ class PeerUnderAnyInput(AnyInput):
     @rule(round_id=ROUND_IDS, digest=DIGESTS, ask_id=ASK_IDS, sender=MESSAGE_SENDERS)
     def is_asked(self, round_id, digest, ask_id, sender):
         self.hears(Ask(round_id, digest, ask_id), sender)
+
+    @rule(first=ROSTERS, second=ROSTERS, sender=MESSAGE_SENDERS)
+    def is_shown_two_rosters(self, first, second, sender):
+        self.hears(Contradiction(first, second), sender)
 
 
 class CollectorUnderAnyInput(AnyInput):

@@ -45,9 +45,9 @@ def with_a_smaller_minimum(envelope):
     return envelope[:at] + bytes([SIZE - 1]) + envelope[at + 1 :]
 
 
-def forged(study_of, why, monkeypatch):
+def forged(study_of, why, monkeypatch, *, labels=(0, 1) * (SIZE // 2)):
     """The round as a forger opens it; the learner does not believe its own checks."""
-    terms, options = {"sizes": (SIZE,), "target_epsilon": 1.0}, {}
+    terms, options = {"sizes": (SIZE,), "target_epsilon": 1.0, "labels": list(labels)}, {}
     match why:
         case "another learner key":
             options["impostor"] = IMPOSTOR
@@ -117,6 +117,22 @@ def test_every_peer_refuses_by_itself_and_no_label_moves(study_of, monkeypatch, 
     assert abouts[FORGERIES[why]] == SIZE
     assert not [fact for kind in (Asked, Answered, Accepted) for fact in scene.facts(kind)]
     assert not any(isinstance(send.message, Ask) for _, send in scene.sends)
+
+
+@pytest.mark.parametrize("why", FORGERIES)
+def test_a_forged_round_is_the_same_whatever_the_labels(study_of, why):
+    """All that travels and all that is told; where the forger would see the labels, with the check off, it is not."""
+    played = []
+    for check in (True, False):
+        for labels in ((0, 1) * (SIZE // 2), (1, 0) * (SIZE // 2)):
+            with pytest.MonkeyPatch.context() as patch:
+                if not check:
+                    unchecked(why, patch)
+                scene = forged(study_of, why, patch, labels=labels)
+            played.append((scene.deliveries(), scene.network.facts))
+    with_check, without = played[:2], played[2:]
+    assert with_check[0] == with_check[1]
+    assert without[0][1] != without[1][1]
 
 
 @pytest.mark.parametrize("why", FORGERIES)

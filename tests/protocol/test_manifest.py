@@ -105,19 +105,19 @@ def test_deadlines_increase(ends):
         Deadlines(**dict(zip(("join", "exchange", "closing", "report"), ends, strict=True)))
 
 
-@pytest.mark.parametrize(
-    ("why", "terms", "own"),
-    [
-        ("class 0 is 'yes' instead of 'no'", {"classes": ("yes", "no")}, {}),
-        ("a label space of 3 classes instead of 2", {"classes": ("no", "yes", "perhaps")}, {}),
-        ("class 1 is 'maybe' instead of 'yes'", {"classes": ("no", "maybe")}, {}),
-        ("minimum size 2 below 3", {"minimum_size": 2}, {}),
-        ("the round is a deployment, this peer belongs to a study", {"study": False}, {}),
-        ("the round is a study, this peer belongs to a deployment", {}, {"study": False}),
-        ("2 features instead of 1", {}, {"example": Example(features=(1.0,), label=0)}),
-        (f"learner {LEARNER.peer_id.hex()} instead of {keys(7).peer_id.hex()}", {}, {"learner": address(7)}),
-    ],
-)
+DISAGREEMENTS = [
+    ("class 0 is 'yes' instead of 'no'", {"classes": ("yes", "no")}, {}),
+    ("a label space of 3 classes instead of 2", {"classes": ("no", "yes", "perhaps")}, {}),
+    ("class 1 is 'maybe' instead of 'yes'", {"classes": ("no", "maybe")}, {}),
+    ("minimum size 2 below 3", {"minimum_size": 2}, {}),
+    ("the round is a deployment, this peer belongs to a study", {"study": False}, {}),
+    ("the round is a study, this peer belongs to a deployment", {}, {"study": False}),
+    ("2 features instead of 1", {}, {"example": Example(features=(1.0,), label=0)}),
+    (f"learner {LEARNER.peer_id.hex()} instead of {keys(7).peer_id.hex()}", {}, {"learner": address(7)}),
+]
+
+
+@pytest.mark.parametrize(("why", "terms", "own"), DISAGREEMENTS)
 def test_a_peer_that_disagrees_takes_no_part_and_keeps_silent(why, terms, own):
     opened = open_round(**terms)
     hand = Hand(peer(opened=opened, **own))

@@ -39,7 +39,6 @@ from protocol.little_round import (
 )
 from protocol.scenes import Scene
 from protocol.test_report import reporting
-from protocol.test_roster import REFUSED
 
 REPORTED = (Outcome.REPORTED, None)
 EARLY, AFTER_ASKS = 17.0, 23.9  # in the exchange phase, 16 to 24 s: before the first ask, after the last one
@@ -255,14 +254,6 @@ def test_what_travels_is_the_same_whatever_a_peers_label(study_of, fault):
         assert differ
     else:
         assert differ <= askers_of(zero, victim)
-
-
-@pytest.mark.parametrize("why", REFUSED)
-def test_a_refusal_is_the_same_whatever_the_label(why):
-    make, _ = REFUSED[why]
-    zero, one = (given(make(), hand=gathered(label=label)) for label in (0, 1))
-    assert zero.effects == one.effects
-    assert zero.end == one.end
 
 
 # -- every round ends ------------------------------------------------------------------------------------------------

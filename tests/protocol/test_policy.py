@@ -63,13 +63,6 @@ def test_a_limit_refuses_the_roster_that_passes_it_and_says_so(view):
         assert not hand.facts(Rejected)
 
 
-@pytest.mark.parametrize("view", LIMITS)
-def test_a_refusal_is_the_same_whatever_the_label(view):
-    zero, one = (wanting(LIMITS[view][0], label=label) for label in (0, 1))
-    assert zero.effects == one.effects
-    assert zero.end == one.end == REFUSED
-
-
 def test_with_the_check_switched_off_the_same_roster_is_accepted(monkeypatch):
     monkeypatch.setattr(policies, "_against_roster", lambda *_: None)
     for strict, _, _ in LIMITS.values():

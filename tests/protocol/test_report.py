@@ -75,6 +75,7 @@ BAD = {
     "nothing at all": sealed(b""),
     "an unsealed report": Report(OPENED.round_id, ROSTER.digest, msgspec.msgpack.encode([FEATURES, box()])),
     "another peer's report": made(reporter=3),
+    "another peer's report with a box of one's own": made(reporter=3, mates_box=box(reporter=1)),
     "a report sealed for another roster": msgspec.structs.replace(made(), roster=bytes(32)),
     "a report sealed for another round": msgspec.structs.replace(made(), round_id=bytes(32)),
     "a damaged report": msgspec.structs.replace(made(), sealed=made().sealed[:-1] + b"\0"),

@@ -5,13 +5,15 @@ import collections
 import msgspec
 import pytest
 
-from p2p_labeldp.facts import Outcome, Reason, Reported
+from p2p_labeldp.facts import Outcome, Reason, Rejected, Reported
 from p2p_labeldp.network.virtual import transparent_keys
 from p2p_labeldp.protocol import closing, roster
 from p2p_labeldp.protocol.messages import Contradiction, Done, GetRoster, Refusal, RosterReply
+from p2p_labeldp.protocol.peer import State
 from protocol.little_round import DEADLINES, OPENED, committed, keys, open_round
 from protocol.little_round import roster as signed
 from protocol.scenes import Scene
+from protocol.test_peer import STAGES
 
 MISMATCH = (Outcome.REFUSED, Reason.ROSTER_MISMATCH)
 FIRST = signed()
@@ -75,6 +77,24 @@ def test_a_proof_ends_the_round_of_whoever_gets_it_and_travels_on():
     assert len({send.to for send in told}) == len(told) <= 4
     hand.receive(Contradiction(FIRST, SECOND), keys(3).peer_id, NOW + 1)
     assert hand.sent(Contradiction) == told
+
+
+@pytest.mark.parametrize("state", [state for state in STAGES if state is not State.REPORTING])
+def test_a_proof_ends_the_round_of_a_peer_in_any_state(state):
+    make, now = STAGES[state]
+    hand = make()
+    assert hand.machine.state is state
+    assert hand.receive(Contradiction(FIRST, SECOND), keys(2).peer_id, now) == Done()
+    assert hand.end == MISMATCH
+    assert [fact.about for fact in hand.facts(Rejected)] == ["the learner signed two rosters for one cluster"]
+
+
+def test_a_proof_that_comes_when_the_report_has_left_is_passed_on_and_the_receipt_still_counts():
+    make, now = STAGES[State.REPORTING]
+    hand = make()
+    hand.receive(Contradiction(FIRST, SECOND), keys(2).peer_id, now)
+    assert hand.machine.state is State.REPORTING
+    assert hand.sent(Contradiction)
 
 
 @pytest.mark.parametrize(
