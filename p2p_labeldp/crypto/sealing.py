@@ -78,5 +78,15 @@ def seal(public: bytes, plaintext: bytes, *, info: bytes) -> bytes:
 
 
 @lru_cache(maxsize=KEPT_PUBLIC_KEYS)
+def check_public(public: bytes) -> None:
+    """Returns if boxes can be sealed to this key: whoever is to use one for a whole round asks before it begins.
+
+    Raises:
+        MalformedMessage: As ``seal``.
+    """
+    seal(public, b"", info=b"")
+
+
+@lru_cache(maxsize=KEPT_PUBLIC_KEYS)
 def _parsed(public: bytes) -> X25519PublicKey:
     return X25519PublicKey.from_public_bytes(public)

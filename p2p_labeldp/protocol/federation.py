@@ -22,7 +22,7 @@ from msgspec import Meta
 
 from p2p_labeldp.accounting.federated import Rounds
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.crypto.sealing import box_info
+from p2p_labeldp.crypto.sealing import box_info, check_public
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
 from p2p_labeldp.labels import MAX_CLASSES, LabelSpace
 from p2p_labeldp.mechanisms.noisy_average import NoisyAverage
@@ -194,6 +194,7 @@ def open_federation(envelope: bytes, *, keys: KeyRing, learner: bytes) -> Opened
         mechanism, _ = manifest.mechanism, manifest.average
     except ConfigurationError as exc:
         raise MalformedMessage(f"a manifest of impossible values: {exc}") from exc
+    check_public(manifest.run_key)
     return OpenedFederation(
         run_id=hashlib.sha256(envelope).digest(), learner=learner, manifest=manifest, mechanism=mechanism
     )

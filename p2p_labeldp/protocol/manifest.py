@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.crypto.keys import KeyRing
+from p2p_labeldp.crypto.sealing import check_public
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
 from p2p_labeldp.labels import MAX_CLASSES, LabelSpace
 from p2p_labeldp.mechanisms.randomized_response import check_flip_probability
@@ -121,6 +122,7 @@ def open_manifest(envelope: bytes, *, keys: KeyRing, learner: bytes) -> OpenedMa
         label_space = LabelSpace(classes=manifest.classes)
     except ConfigurationError as exc:
         raise MalformedMessage(f"a manifest of impossible values: {exc}") from exc
+    check_public(manifest.round_key)  # else a mate could not answer, nor a peer report
     return OpenedManifest(
         round_id=hashlib.sha256(envelope).digest(),
         learner=signed.peer_id,

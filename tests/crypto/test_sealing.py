@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from p2p_labeldp.crypto import sealing
-from p2p_labeldp.crypto.sealing import OVERHEAD_BYTES, SealingKey, box_info, seal
+from p2p_labeldp.crypto.sealing import OVERHEAD_BYTES, SealingKey, box_info, check_public, seal
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
 
 KEY = SealingKey(bytes(range(32)))
@@ -79,6 +79,10 @@ def test_public_keys_that_would_share_no_secret_are_refused():
     for public in (bytes(32), b"\x01" + bytes(31)):
         with pytest.raises(MalformedMessage):
             seal(public, b"\x01", info=INFO)
+        for _ in range(2):
+            with pytest.raises(MalformedMessage):
+                check_public(public)
+    check_public(KEY.public)
 
 
 def test_equal_contents_give_unequal_boxes_also_in_forked_children():

@@ -42,6 +42,7 @@ from p2p_labeldp.protocol.policy import Policy
 pytestmark = pytest.mark.processes
 
 LEARNER, ENROLMENT = Keys(b"L" * 32), Keys(b"E" * 32)
+ROUND_KEY = Keys(b"R" * 32).sealing_public
 REPORTED, SPENT = (Outcome.REPORTED, None), (Outcome.REFUSED, Reason.LABEL_SPENT)
 NOT_ADMITTED, TOO_SMALL = (Outcome.REFUSED, Reason.NOT_ADMITTED), (Outcome.ABSTAINED, Reason.CLUSTER_TOO_SMALL)
 POLICY, SKEW = (Outcome.REFUSED, Reason.POLICY), (Outcome.FAILED, Reason.CLOCK_SKEW)
@@ -208,13 +209,13 @@ async def test_a_round_by_allowlist_takes_in_whom_its_key_vouches_for(tmp_path, 
     "forge",
     [
         lambda envelope: envelope[:-1] + bytes([envelope[-1] ^ 1]),
-        lambda _: manifests.sign(terms().manifest(round_key=bytes(32), opened=0.0), Keys(b"M" * 32)),
+        lambda _: manifests.sign(terms().manifest(round_key=ROUND_KEY, opened=0.0), Keys(b"M" * 32)),
         lambda _: b"",
     ],
     ids=["changed after signing", "of another key", "empty"],
 )
 async def test_a_manifest_that_is_not_the_learners_is_refused_though_the_learner_hands_it_out(tmp_path, forge):
-    envelope = manifests.sign(terms().manifest(round_key=bytes(32), opened=time.time()), LEARNER)
+    envelope = manifests.sign(terms().manifest(round_key=ROUND_KEY, opened=time.time()), LEARNER)
     opened = manifests.open_manifest(envelope, keys=LEARNER, learner=LEARNER.peer_id)
     facts = []
     port, *ports = free_ports(4)

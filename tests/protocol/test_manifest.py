@@ -11,7 +11,20 @@ from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol.manifest import Deadlines, open_manifest, sign
 from p2p_labeldp.protocol.messages import Ask, Digest, Offer, Refusal, Topic
-from protocol.little_round import CLASSES, LEARNER, OPENED, Hand, address, example, keys, manifest, open_round, peer
+from protocol.little_round import (
+    CLASSES,
+    DEADLINES,
+    LEARNER,
+    OPENED,
+    Hand,
+    address,
+    committed,
+    example,
+    keys,
+    manifest,
+    open_round,
+    peer,
+)
 
 
 def opened(envelope):
@@ -60,6 +73,8 @@ IMPOSSIBLE = {
     "an endless period": {"gossip_period": math.inf},
     "a period that is no number": {"gossip_period": math.nan},
     "a short key": {"round_key": bytes(31)},
+    "a key that shares no secret": {"round_key": bytes(32)},
+    "another key that shares none": {"round_key": b"\1" + bytes(31)},
     "an opening at no time": {"opened": math.nan},
     "an opening before all times": {"opened": -1.0},
     "an opening that never comes": {"opened": math.inf},
@@ -96,6 +111,16 @@ def test_a_mechanism_out_of_range_is_refused_when_made_and_when_read(wrong):
         opened(LEARNER.sign(manifests.KIND, msgspec.msgpack.encode(forged)))
     control = {**msgspec.structs.asdict(manifest()), "target_epsilon": 2.0}
     assert opened(LEARNER.sign(manifests.KIND, msgspec.msgpack.encode(control))).manifest.target_epsilon == 2.0
+
+
+def test_with_the_round_key_not_looked_at_a_key_that_shares_no_secret_breaks_a_peer_in_the_middle(monkeypatch):
+    """The control."""
+    monkeypatch.setattr(manifests, "check_public", lambda _: None)
+    useless = open_round(round_key=bytes(32))
+    hand = committed(opened=useless)
+    question = Ask(useless.round_id, hand.machine.my.roster.digest, bytes(16))
+    with pytest.raises(MalformedMessage):  # from a machine that any input should leave legal or as it was
+        hand.machine.receive(question, keys(2).peer_id, DEADLINES.join + 4.0)
 
 
 @pytest.mark.parametrize("ends", [(0, 1, 2, 3), (1, 1, 2, 3), (4, 3, 2, 1), (1, 2, 3, math.inf), (1, math.nan, 3, 4)])

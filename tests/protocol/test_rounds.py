@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from p2p_labeldp import randomness
-from p2p_labeldp.errors import LocalProtocolError
+from p2p_labeldp.errors import LocalProtocolError, MalformedMessage
 from p2p_labeldp.facts import Ended, Outcome, Reason, Rejected
 from p2p_labeldp.protocol import federation
 from p2p_labeldp.protocol.effects import Persist, Send
@@ -302,3 +302,9 @@ def test_a_peer_of_rounds_serves_nobody_and_ends_when_told():
     assert peer.outcome.outcome is Outcome.ABSTAINED
     peer.close(2.0)
     assert msgspec.structs.asdict(peer.outcome)["at"] == 1.0
+
+
+def test_a_run_whose_key_shares_no_secret_is_none():
+    opened(manifest())
+    with pytest.raises(MalformedMessage):
+        opened(manifest(run_key=bytes(32)))
