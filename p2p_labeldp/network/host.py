@@ -173,8 +173,10 @@ class Host:
     def _wake(self) -> None:
         self._alarm = None
         if self._machine is not None and self._broken is None:
-            self._machine.wake(self.now)
-            self._settle()
+            try:
+                self._machine.wake(self.now)
+            finally:  # whatever broke one alarm, the next one rings, and the last one ends the round
+                self._settle()
 
     # -- drain, re-arm ---------------------------------------------------------------------------------------------
 

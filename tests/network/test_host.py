@@ -175,3 +175,31 @@ async def test_no_machine_is_woken_before_its_alarm_is_due(monkeypatch, early, i
         assert machine.wake_at() is None
         assert machine.wakes - 20 >= in_vain
         assert in_vain or machine.wakes == 20
+
+
+class Breaking(Answering):
+    """Has an alarm whose handler raises, and one that ends it."""
+
+    def __init__(self):
+        super().__init__()
+        self._handlers = {"breaks": self._break, "end": self._end}
+
+    def start(self, now):
+        self.set_alarm("breaks", now + 0.01)
+        self.set_alarm("end", now + 0.02)
+
+    def _break(self, _now):
+        raise ZeroDivisionError
+
+    def _end(self, _now):
+        self.over = True
+
+
+async def test_an_alarm_whose_handler_breaks_is_told_of_and_the_next_one_still_ends_the_round():
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(type(context["exception"])))
+    async with HttpClient() as client:
+        host = Host(key=SERVER, client=client, sink=print)
+        host.start(Breaking(), elapsed=0.0)
+        await asyncio.wait_for(host.finished(), 5.0)  # the control is this bound: it was never over
+    assert told == [ZeroDivisionError]
