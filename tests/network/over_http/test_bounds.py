@@ -87,6 +87,16 @@ async def test_a_sender_that_hangs_up_in_the_middle_leaves_nothing_behind(caplog
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
+async def test_who_was_refused_and_does_not_hang_up_is_hung_up_on(monkeypatch):
+    monkeypatch.setattr(http.connection, "LINGER_SECONDS", 0.01)
+    async with listening() as (server, ben):
+        reader, writer = await asyncio.open_connection(ben.host, ben.port)
+        writer.write(request(ben, line="GET /p2p/v1 HTTP/1.1")[0])
+        assert parsed(await reader.read()).status == 405
+        await asyncio.wait_for(until(lambda: not server._connections), 5)  # the control: it would stay
+        writer.close()
+
+
 async def test_memory_for_bodies_under_way_is_bounded(monkeypatch):
     monkeypatch.setattr(http.server, "MAX_BUFFERED_BYTES", 1000)
     async with listening() as (server, ben):
