@@ -14,7 +14,19 @@ import pytest
 from p2p_labeldp import population
 from p2p_labeldp.clustering import Clustering
 from p2p_labeldp.errors import ConfigurationError
-from p2p_labeldp.facts import Accepted, Answered, Asked, Ended, Exchanged, Held, Listed, Outcome, Signed
+from p2p_labeldp.facts import (
+    Accepted,
+    Answered,
+    Asked,
+    Committed,
+    Ended,
+    Exchanged,
+    Held,
+    Listed,
+    Outcome,
+    Rejected,
+    Signed,
+)
 from p2p_labeldp.mechanisms import resampling
 from p2p_labeldp.network import virtual
 from p2p_labeldp.protocol import exchange, report
@@ -79,6 +91,22 @@ def test_mates_see_who_asked_them_and_whom_they_asked_and_no_label(study):
     for one in of(lines, "tally"):
         assert {*one["holding"]} <= {*one["ready"]} <= members
         assert len(one["ready"]) in SIZES
+
+
+def test_a_party_sees_its_own_roster_refusals_report_and_end_and_nobody_elses(study):
+    facts = played(study)
+    refused = [Rejected(peer=peer, at=1.0, about=f"of {peer}") for peer in (*range(17), "learner")]
+    cluster = {fact.peer: fact.cluster for fact in facts if isinstance(fact, Committed)}
+    assert set(cluster.values()) == {0, 1}
+    for mate in range(17):
+        lines = seen([*facts, *refused], f"mates:{mate}")
+        assert [one["cluster"] for one in of(lines, "roster")] == [cluster[mate]]
+        for saw in ("refusal", "reported", "ended"):
+            assert [one["peer"] for one in of(lines, saw)] == [mate]
+    assert [one["about"] for one in of(seen([*facts, *refused], "learner"), "refusal")] == ["of learner"]
+    together = of(seen([*facts, *refused], f"learner+{MATES}"), "refusal")
+    assert {one["about"] for one in together} == {"of learner", "of 3", "of 11"}
+    assert not of(seen([*facts, *refused], "observer"), "refusal")
 
 
 def test_together_they_know_the_origin_of_the_boxes_that_passed_a_mate(study):

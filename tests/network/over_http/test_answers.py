@@ -51,6 +51,7 @@ async def test_an_answer_moved_to_another_question_counts_as_none():
         lambda data: answer_of(data, status=500, body=b"failed", content_type="text/plain"),
         lambda data: answer_of(data, status=503, body=b"busy", content_type="text/plain"),
         lambda data: answer_of(data, status=204),
+        lambda data: answer_of(data, content_type="text/plain"),
         lambda data: answer_of(data, status=302, location="/"),
         lambda data: answer_of(data, **{"content-encoding": "gzip"}),
         lambda data: answer_of(data, **{"content-length": str(2 << 20)}),
