@@ -58,7 +58,7 @@ class Policy:
         for name in ("epsilon", "local_epsilon", "colluder_epsilon"):
             limit = getattr(self, name)
             if limit is not None and (isinstance(limit, bool) or not 0 <= limit < math.inf):  # NaN compares false
-                raise ConfigurationError(f"{limit} given; 0 or more is needed", field=name)
+                raise ConfigurationError(f"{limit} given; a finite number, 0 or more, is needed", field=name)
         if self.colluders is not None and (isinstance(self.colluders, bool) or self.colluders < 0):
             raise ConfigurationError(f"{self.colluders} given; 0 or more is needed", field="colluders")
         if self.colluder_epsilon is not None and self.colluders is None:
