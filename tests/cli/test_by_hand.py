@@ -278,7 +278,7 @@ LEARNER = "0" * 64 + "@127.0.0.1:7800"
         ({"--contact": "x@y"}, "--contact: 'x@y' given; id@host:port is needed"),
         ({"--listen": "7801"}, "--listen: '7801' given; host:port is needed"),
         ({"--key": "none.key"}, "--key: 'none.key' can't be read"),
-        ({"--classes": "ill"}, "label space: 1 classes given; 2 to 256 are possible"),
+        ({"--classes": "ill"}, "--classes: 1 classes given; 2 to 256 are possible"),
         ({"--classes": "a,b"}, "is none of a, b"),
         ({"example": "none.json"}, "EXAMPLE: 'none.json' can't be read"),
     ],
