@@ -302,10 +302,10 @@ def test_an_impossible_experiment_is_refused_before_anything_starts(monkeypatch,
     assert str(caught.value).startswith(line)
 
 
-@pytest.mark.parametrize("override", ["policy.epsilon=1", "policy.colluders=2"])
-def test_limits_of_peers_are_refused_where_there_are_none(override):
+@pytest.mark.parametrize("overrides", [["policy.epsilon=1"], ["policy.colluders=2", "policy.colluder_epsilon=1"]])
+def test_limits_of_peers_are_refused_where_there_are_none(overrides):
     with pytest.raises(ConfigurationError, match="it is peers that keep limits"):
-        run(small(override), engine="population", seed=0)
+        run(small(*overrides), engine="population", seed=0)
 
 
 def test_peers_keep_the_limits_of_the_configuration():
