@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from p2p_labeldp.facts import Accepted, Rejected
-from p2p_labeldp.protocol import census
-from p2p_labeldp.protocol import collector as collectors
+from p2p_labeldp.protocol import census, gathering
 from p2p_labeldp.protocol import report as reports
-from p2p_labeldp.protocol.collector import FIRST_CONTACTS_A_TICK, State
+from p2p_labeldp.protocol.collector import State
 from p2p_labeldp.protocol.exchange import answer_info
+from p2p_labeldp.protocol.gathering import FIRST_CONTACTS_A_TICK
 from p2p_labeldp.protocol.gossip import salted_id, short_id
 from p2p_labeldp.protocol.kept import exported
 from p2p_labeldp.protocol.messages import (
@@ -118,7 +118,7 @@ def test_who_asks_for_the_manifest_is_asked_for_records():
 
 def test_as_many_strangers_are_asked_as_there_are_clusters_until_one_is_known_of_each(monkeypatch):
     """A few a tick would find the last of a hundred clusters when the round is over."""
-    monkeypatch.setattr(collectors, "FIRST_CONTACTS_A_TICK", 1)
+    monkeypatch.setattr(gathering, "FIRST_CONTACTS_A_TICK", 1)
     hand = Hand(collector())
     hand.start()
     for i in range(1, 10):
