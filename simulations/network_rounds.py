@@ -45,6 +45,11 @@ EPSILONS = (50.0, 100.0, 250.0, 500.0)
 """eps1; the paper does not say which it used."""
 MAGNITUDE_EPSILON = 10.0
 NOT_PRIVATE, REDUCED, HONEST = "not private", "reduced", "honest"
+MODES = (
+    "mode moments: the sum of a cohort's reports as one Gaussian with their first two moments; exact: every report"
+    " drawn; clipped: no privacy"
+)
+"""What stands above a table that has a curve's mode in a column."""
 
 
 class Trained(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import p2p_labeldp
-from network_rounds import EPSILONS, HONEST, MAGNITUDE_EPSILON, NOT_PRIVATE, REDUCED, SEED, Plan
+from network_rounds import EPSILONS, HONEST, MAGNITUDE_EPSILON, MODES, NOT_PRIVATE, REDUCED, SEED, Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +104,7 @@ def failures(rows: Sequence[Row], plan: Plan, claims: Claims) -> Iterator[str]:
 def header(rows: Sequence[Row], plan: Plan) -> list[str]:
     """What stands above the table."""
     lines = [
-        "mode moments: the sum of a cohort's reports as one Gaussian with their first two moments; exact: every report"
-        " drawn; clipped: no privacy",
+        MODES,
         f"reports are {MAGNITUDE_EPSILON:g} more than epsilon_direction private each, against the learner",
         f"the honest sigma is for central ({plan.target[0]:g}, {plan.target[1]:g}); central_epsilon is that of sigma",
     ]

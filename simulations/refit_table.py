@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import p2p_labeldp
-from network_rounds import NOT_PRIVATE, SEED
+from network_rounds import MODES, NOT_PRIVATE, SEED
 from refit_tasks import ALPHA, FROM_ZEROS, PLAN, WORDS, WRONG
 
 LEVELS, EIGHTH = (4.0, 16.0, 64.0), 8
@@ -86,8 +86,7 @@ def share(rows: Sequence[Row], curve: Sequence[Row]) -> float:
 def header(rows: Sequence[Row], said: Sequence[str]) -> list[str]:
     """What stands above the table."""
     lines = [
-        "mode moments: the sum of a cohort's reports as one Gaussian with their first two moments; exact: every report"
-        " drawn; clipped: no privacy",
+        MODES,
         f"central_epsilon is that of sigma at central_delta; the honest sigma is for ({PLAN.target[0]:g},"
         f" {PLAN.target[1]:g})",
         "local_epsilon is of one report, against the learner; most_reports is what no client exceeds but with"
