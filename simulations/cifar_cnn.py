@@ -36,9 +36,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from frame import Study
-from network_rounds import FOLDERS, QUICK, Claims, Data, Pixels, Plan, run
+from network_rounds import Data, Plan
+from network_study import FOLDERS, QUICK, run
+from network_table import Claims
 from p2p_labeldp.datasets import read_images
 from p2p_labeldp.learning.networks import CIFAR, CIFAR_PARAMETERS
 
@@ -59,6 +62,8 @@ PLAN = Plan(
     between=(-2.0, 2.0),
 )
 CLAIMS = Claims(parameters=CIFAR_PARAMETERS, not_private=0.36, least=0.22, most=0.32, slack=0.04, honest=0.2, exact=0.1)
+
+Pixels = npt.NDArray[np.uint8]
 
 
 def cropped(rows: Pixels) -> Pixels:

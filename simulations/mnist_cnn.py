@@ -33,7 +33,9 @@ import sys
 from pathlib import Path
 
 from frame import Study
-from network_rounds import FOLDERS, QUICK, Claims, Data, Plan, run
+from network_rounds import Data, Plan
+from network_study import FOLDERS, QUICK, run
+from network_table import Claims
 from p2p_labeldp.datasets import read_images
 from p2p_labeldp.learning.networks import MNIST, MNIST_PARAMETERS
 

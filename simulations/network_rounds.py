@@ -25,18 +25,13 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from csv import DictWriter
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-import p2p_labeldp
-from frame import Study, read_rows
 from p2p_labeldp import randomness
 from p2p_labeldp.accounting.federated import Rounds, safe_projection
 from p2p_labeldp.learning.models import Labels, Vector
@@ -50,15 +45,11 @@ EPSILONS = (50.0, 100.0, 250.0, 500.0)
 """eps1; the paper does not say which it used."""
 MAGNITUDE_EPSILON = 10.0
 NOT_PRIVATE, REDUCED, HONEST = "not private", "reduced", "honest"
-
-FOLDERS = {
-    "data-dir": "folder of the data set's files",
-    "parts": "folder that keeps each curve when it is done, and where those of an earlier run are found",
-}
-QUICK = "4 rounds of cohorts of 4 at eps1 = 500; only the count is claimed"
-
-Pixels = npt.NDArray[np.uint8]
-Kept = TypeVar("Kept")
+MODES = (
+    "mode moments: the sum of a cohort's reports as one Gaussian with their first two moments; exact: every report"
+    " drawn; clipped: no privacy"
+)
+"""What stands above a table that has a curve's mode in a column."""
 
 
 class Trained(Protocol):
@@ -202,71 +193,6 @@ class Played:
     cpu_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A measurement: the model after ``round`` rounds on the held-out images."""
-
-    noise: str
-    epsilon_direction: float
-    mode: str
-    round: int
-    accuracy: float
-    tested: int
-    sigma: float
-    honest_sigma: float
-    central_epsilon: float
-    central_delta: float
-    rate: float
-    reports: int
-    refused: int
-    cpu_seconds: float
-    parameters: int
-    population: int
-    expected_cohort: float
-    images: int
-    data: str
-    seed: int = SEED
-    version: str = p2p_labeldp.__version__
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
-    """What a study claims of its rows; accuracies are those after the last round.
-
-    Args:
-        parameters: Of the network.
-        not_private: Least accuracy without privacy.
-        least: Least accuracy at the smallest eps1 with the reduced sigma.
-        most: Least accuracy at the largest one.
-        slack: By how much accuracy may fall from one eps1 to the next: one seed is one draw.
-        honest: Largest accuracy with the honest sigma, in all rounds.
-        exact: Largest difference between exact reports and moments, in all rounds both have.
-    """
-
-    parameters: int
-    not_private: float
-    least: float
-    most: float
-    slack: float
-    honest: float
-    exact: float
-
-
-def curves(plan: Plan) -> list[Curve]:
-    """All that are run."""
-    moments = [(REDUCED, epsilon) for epsilon in plan.levels] + [(HONEST, epsilon) for epsilon in plan.honest]
-    return [
-        Curve(noise=NOT_PRIVATE, epsilon=math.inf, mode="clipped", rounds=plan.rounds),
-        *(Curve(noise=noise, epsilon=epsilon, mode="moments", rounds=plan.rounds) for noise, epsilon in moments),
-        Curve(noise=REDUCED, epsilon=max(plan.levels), mode="exact", rounds=plan.every),
-    ]
-
-
-def quick(plan: Plan) -> Plan:
-    """Enough to see that it runs."""
-    return replace(plan, rounds=4, cohort=4.0, every=2, levels=EPSILONS[-1:], honest=EPSILONS[-1:])
-
-
 def played(plan: Plan, curve: Curve, data: Data) -> Iterator[Played]:
     """Plays a curve and stops where it is measured: every so many rounds, before the first and after the last."""
     private = curve.noise != NOT_PRIVATE
@@ -314,156 +240,6 @@ def played(plan: Plan, curve: Curve, data: Data) -> Iterator[Played]:
         reports, refused = reports + summed.reports, refused + summed.refused
 
 
-def train(plan: Plan, curve: Curve, data: Data) -> Iterator[Row]:
-    """Plays a curve and measures it on held-out rows."""
-    for at in played(plan, curve, data):
-        seen = plan.network.predict(at.parameters, plan.seen(data.test)) == data.test_labels
-        yield Row(
-            noise=curve.noise,
-            epsilon_direction=curve.epsilon,
-            mode=curve.mode,
-            round=at.round,
-            accuracy=round(float(seen.mean()), 4),
-            tested=len(seen),
-            sigma=at.sigma,
-            honest_sigma=at.honest_sigma,
-            central_epsilon=at.central_epsilon,
-            central_delta=plan.target[1],
-            rate=at.rate,
-            reports=at.reports,
-            refused=at.refused,
-            cpu_seconds=at.cpu_seconds,
-            parameters=plan.network.dimension,
-            population=plan.population,
-            expected_cohort=plan.cohort,
-            images=plan.images,
-            data="verified" if data.verified else "unverified",
-        )
-
-
-def play(plan: Plan, chosen: Iterable[Curve], data: Data, study: Study) -> list[Row]:
-    """All curves; those that an earlier run kept are read."""
-    one_thread()
-    rows: list[Row] = []
-    for curve in chosen:
-        rows += once(study, curve.name, Row, lambda curve=curve: _told(curve, train(plan, curve, data)))
-    return rows
-
-
-def once(study: Study, name: str, kind: type[Kept], rows: Callable[[], Iterable[Kept]]) -> list[Kept]:
-    """The rows of a curve: read if an earlier run kept them, else found, and kept if there is a folder for it."""
-    parts = study.folders.get("parts")
-    path = None if parts is None else parts / f"{study.stem.name}-{name}.csv"
-    if path is not None and path.is_file():
-        return read_rows(path, kind)
-    found = list(rows())
-    if path is not None:
-        keep(path, found)
-    return found
-
-
-def _told(curve: Curve, rows: Iterable[Row]) -> Iterator[Row]:
-    for row in rows:
-        print(f"{curve.name:<30} round {row.round:>4}  {row.accuracy:.4f}  {row.cpu_seconds:7.1f} s", flush=True)
-        yield row
-
-
-def keep(path: Path, rows: Sequence[Any]) -> None:
-    """Writes a curve, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
-    with draft.open("w", newline="") as file:
-        writer = DictWriter(file, list(asdict(rows[0])), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-    draft.replace(path)
-
-
 def one_thread() -> None:
     """XLA reads it when JAX is first imported: CPU seconds then mean what they say."""
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-
-
-def of_curve(rows: Iterable[Row], noise: str, epsilon: float, mode: str | None = None) -> dict[int, float]:
-    """Accuracy by round."""
-    wanted = mode or ("clipped" if noise == NOT_PRIVATE else "moments")
-    return {
-        row.round: row.accuracy
-        for row in rows
-        if (row.noise, row.epsilon_direction, row.mode) == (noise, epsilon, wanted)
-    }
-
-
-def failures(rows: Sequence[Row], plan: Plan, claims: Claims) -> Iterator[str]:
-    """What of the claims the rows contradict."""
-    if wrong := {row.parameters for row in rows} - {claims.parameters}:
-        yield f"a network of {wrong} parameters, {claims.parameters} are claimed"
-    plain = of_curve(rows, NOT_PRIVATE, math.inf).get(plan.rounds, 0.0)
-    if not plain >= claims.not_private:
-        yield f"without privacy accuracy ends at {plain}, {claims.not_private} is claimed"
-    last = [of_curve(rows, REDUCED, epsilon).get(plan.rounds, 0.0) for epsilon in EPSILONS]
-    for (low, high), (before, after) in zip(pairwise(EPSILONS), pairwise(last), strict=True):
-        if not after >= before - claims.slack:
-            yield f"accuracy falls from {before} at eps1 = {low:g} to {after} at {high:g}"
-    for epsilon, accuracy, least in ((EPSILONS[0], last[0], claims.least), (EPSILONS[-1], last[-1], claims.most)):
-        if not accuracy >= least:
-            yield f"with the reduced sigma at eps1 = {epsilon:g} accuracy ends at {accuracy}, {least} is claimed"
-    honest = [row for row in rows if row.noise == HONEST]
-    for epsilon in plan.honest:
-        accuracies = of_curve(rows, HONEST, epsilon)
-        if plan.rounds not in accuracies or not max(accuracies.values()) <= claims.honest:
-            yield f"with the honest sigma at eps1 = {epsilon:g} accuracy is not below {claims.honest} all the way"
-    if any(row.central_epsilon > plan.target[0] for row in honest):
-        yield f"the honest sigma does not meet epsilon {plan.target[0]}"
-    exact = of_curve(rows, REDUCED, max(EPSILONS), "exact")
-    if not exact:
-        yield "no round with every report drawn"
-    for number, drawn in exact.items():
-        beside = of_curve(rows, REDUCED, max(EPSILONS)).get(number, math.nan)
-        if not abs(drawn - beside) <= claims.exact:
-            yield f"round {number}: {drawn} with every report drawn, {beside} by moments"
-
-
-def header(rows: Sequence[Row], plan: Plan) -> list[str]:
-    """What stands above the table."""
-    lines = [
-        "mode moments: the sum of a cohort's reports as one Gaussian with their first two moments; exact: every report"
-        " drawn; clipped: no privacy",
-        f"reports are {MAGNITUDE_EPSILON:g} more than epsilon_direction private each, against the learner",
-        f"the honest sigma is for central ({plan.target[0]:g}, {plan.target[1]:g}); central_epsilon is that of sigma",
-    ]
-    if any(row.data == "unverified" for row in rows):
-        lines.append("unverified: the data files are not the published ones")
-    return lines
-
-
-def draw(rows: Sequence[Row], study: Study, plan: Plan, title: str) -> None:
-    """Accuracy over rounds: both sigmas by level, no privacy, and what a guess would have."""
-    with study.figure(size=(8.4, 4.2)) as (_, axis):
-        plain = of_curve(rows, NOT_PRIVATE, math.inf)
-        axis.plot(plain.keys(), plain.values(), "--", color="0.3", label="not private (clipped)")
-        for noise, mark, colour in ((REDUCED, "o-", (0.1, 0.3, 0.75)), (HONEST, "s-", (0.8, 0.1, 0.1))):
-            for epsilon, shade in zip(EPSILONS, (0.35, 0.55, 0.75, 0.95), strict=True):
-                if line := of_curve(rows, noise, epsilon):
-                    name = f"{noise} σ, ε₁ = {epsilon:g}"
-                    axis.plot(line.keys(), line.values(), mark, ms=3, color=(*colour, shade), label=name)
-        exact = of_curve(rows, REDUCED, max(EPSILONS), "exact")
-        axis.plot(exact.keys(), exact.values(), "x", color="k", label=f"every report drawn, ε₁ = {max(EPSILONS):g}")
-        axis.axhline(1 / plan.network.dense[-1], ls=":", lw=1, color="0.5", label="a guess")
-        axis.set(xlabel="round", ylabel="accuracy on held-out images", title=title)
-        axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.25)
-        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-
-
-def run(study: Study, plan: Plan, data: Data, *, claims: Claims, title: str) -> int:
-    """Plays all curves, writes table and figure; gives the exit code."""
-    if study.quick:
-        plan = quick(plan)
-    rows = play(plan, curves(plan), data, study)
-    study.write_table((asdict(row) for row in rows), header=header(rows, plan))
-    draw(rows, study, plan, title)
-    found = list(failures(rows, plan, claims))
-    if study.quick:
-        found = [line for line in found if "parameters" in line]
-    return study.verdict(found, held="the count is right" if study.quick else "all claims hold")

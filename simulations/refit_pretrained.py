@@ -58,39 +58,25 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Literal
 
-import numpy as np
-
-import p2p_labeldp
-import refit_images
-import refit_words
 from frame import Study
+from kept_curves import once
 from last_layer import LastLayer
-from network_rounds import FOLDERS, HONEST, NOT_PRIVATE, REDUCED, SEED, Curve, Data, Plan, once, one_thread, played
+from network_rounds import HONEST, NOT_PRIVATE, REDUCED, Curve, Plan, one_thread, played
+from network_study import FOLDERS
 from p2p_labeldp.accounting.federated import PeerLedger, most_participations
-from p2p_labeldp.accounting.reconstruction import log_dictionary_prior, log_sphere_prior
-from p2p_labeldp.learning.networks import MNIST
+from refit_picture import draw
+from refit_table import MIDDLE, SWEPT, Row, cohorts, header, levels, of, share
+from refit_tasks import FROM_ZEROS, IMAGES, NAMES, NARROW, PARAMETERS, PLAN, UNTRAINED, WORDS, Task, images, words
 
-IMAGES, NARROW, UNTRAINED = "images", "images, 128 axes", "images, untrained network"
-WORDS, FROM_ZEROS = "words", "words, from zeros"
-NAMES = (IMAGES, NARROW, UNTRAINED, WORDS, FROM_ZEROS)
-PARAMETERS = {IMAGES: 10_250, NARROW: 1_290, UNTRAINED: 10_250, WORDS: 8_192, FROM_ZEROS: 8_192}
-LEVELS, EIGHTH = (4.0, 16.0, 64.0), 8
-"""eps1, and d/8 beside them."""
-MIDDLE, SWEPT = 16.0, 64.0
-"""eps1 of the curves beside the others, and of cohorts."""
 BESIDE = ((NOT_PRIVATE, math.inf), (HONEST, MIDDLE), (HONEST, SWEPT))
 """Curves of what is not pretrained."""
 SHARES = (1000, 100, 10)
 """Smaller cohorts: the expected one divided by these."""
 EXACT_ROUNDS = 12
-DIGITS_STEPS, PUBLIC = 200, 10_000
-ALPHA, WRONG = 0.5, 4
-"""What counts as reconstructed: features within ALPHA; all but WRONG of a client's words."""
 QUICK = "4 rounds of cohorts of 200 over 2,000 clients with a hardly pretrained model; only counts are claimed"
 
 LEAST_SHARE = {
@@ -105,142 +91,6 @@ MOST_OF_FEW = 0.2
 """There with the honest one."""
 SAME, EXACT = 0.03, 0.03
 """Largest differences in accuracy: what pretraining on digits is worth, either way; drawn reports from moments."""
-
-PLAN = Plan(
-    network=LastLayer(start=np.zeros((10, 1025))),
-    rounds=40,
-    target=(1.9, 1e-9),
-    population=60_000,
-    cohort=6_000.0,
-    images=1,
-    radius=1.0,
-    rate=16.0,
-    noise_length=8.0,
-    every=4,
-    block=100,
-)
-WORDS_COHORT, WORDS_RATE, WORDS_NOISE_LENGTH = 5_000.0, 4.0, 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What is refitted on whom.
-
-    Args:
-        name: One of ``NAMES``.
-        plan: With the last layer as its network.
-        data: The new population.
-        log_prior: log of the best chance to reconstruct a client's data before any report, under a uniform prior.
-    """
-
-    name: str
-    plan: Plan
-    data: Data
-    log_prior: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """A measurement: the model after ``round`` rounds on held-out rows, and what was guaranteed for all rounds."""
-
-    task: str
-    noise: str
-    epsilon_direction: float
-    mode: str
-    expected_cohort: float
-    round: int
-    accuracy: float
-    loss: float
-    tested: int
-    sigma: float
-    honest_sigma: float
-    central_epsilon: float
-    central_delta: float
-    local_epsilon: float
-    most_reports: int
-    local_epsilon_of_all: float
-    log_prior: float
-    log_success_one: float
-    log_success_all: float
-    rate: float
-    reports: int
-    cpu_seconds: float
-    parameters: int
-    population: int
-    rows: int
-    data: str
-    seed: int = SEED
-    version: str = p2p_labeldp.__version__
-
-
-def images(folder: Path | None, *, quick: bool) -> tuple[dict[str, Callable[[], Task]], str]:
-    """The three tasks of images, made when they are played, and what is to be said of the network."""
-    digits, clothes = refit_images.read(folder)
-    trained = refit_images.pretrained(digits, 4 if quick else DIGITS_STEPS)
-    people, tested, public = (2_000, 500, 1_100) if quick else (PLAN.population, 10_000, PUBLIC)
-
-    def task(name: str, seen: refit_images.Clothes, axes: int) -> Task:
-        layer = LastLayer(start=np.zeros((refit_images.CLASSES, axes + 1)))
-        plan = replace(PLAN, network=layer, population=people)
-        return Task(name=name, plan=plan, data=seen.data(axes), log_prior=log_sphere_prior(dimension=axes, alpha=ALPHA))
-
-    found = {
-        of: refit_images.seen_by(parameters, digits, clothes, people=people, tested=tested, public=public)
-        for of, parameters in (("trained", trained), ("untrained", MNIST.initial(SEED)))
-    }
-    said = (
-        f"images: the network as it is gets {refit_images.accuracy(trained, digits, tested):.4f} of digits right,"
-        f" {refit_images.accuracy(trained, clothes, tested):.4f} of clothes by the digits' own last layer"
-    )
-    return {
-        IMAGES: lambda: task(IMAGES, found["trained"], 1024),
-        NARROW: lambda: task(NARROW, found["trained"], 128),
-        UNTRAINED: lambda: task(UNTRAINED, found["untrained"], 1024),
-    }, said
-
-
-def words(*, quick: bool) -> tuple[dict[str, Callable[[], Task]], str]:
-    """The two tasks of words, and what is to be said of the text."""
-    chapters, verified = refit_words.read()
-    public, old = refit_words.halves(chapters)
-    known = refit_words.vocabulary(public)
-    chosen, measuring = refit_words.held_out(old)
-    learned, clients, held = (refit_words.texts(half.values(), known) for half in (public, chosen, measuring))
-    if quick:
-        learned, clients = (
-            refit_words.Texts(contexts=t.contexts[:2_000], words=t.words[:2_000]) for t in (learned, clients)
-        )
-    model = refit_words.pretrained(learned, len(known), epochs=1 if quick else refit_words.EPOCHS)
-    data = refit_words.data(model, clients, held, verified=verified)
-    prior = log_dictionary_prior(size=len(known), members=refit_words.PREDICTED, wrong=WRONG)
-    seen = set(known)
-    covered = sum(word in seen for words in old.values() for word in words)
-
-    def task(name: str, layer: LastLayer) -> Task:
-        plan = replace(
-            PLAN,
-            network=layer,
-            population=len(clients.words),
-            cohort=WORDS_COHORT,
-            images=refit_words.PREDICTED,
-            rate=WORDS_RATE,
-            noise_length=WORDS_NOISE_LENGTH,
-        )
-        return Task(name=name, plan=plan, data=data, log_prior=prior)
-
-    said = (
-        f"words: the vocabulary covers {covered / sum(map(len, old.values())):.3f} of the new population's words; the"
-        f" rest is neither learned nor measured; a client has {refit_words.PREDICTED}"
-    )
-    return {
-        WORDS: lambda: task(WORDS, LastLayer(start=model.last)),
-        FROM_ZEROS: lambda: task(FROM_ZEROS, LastLayer(start=np.zeros_like(model.last))),
-    }, said
-
-
-def levels(parameters: int) -> tuple[float, ...]:
-    """All eps1 of a task of so many parameters."""
-    return (*LEVELS, parameters / EIGHTH)
 
 
 def runs(name: str, plan: Plan) -> Iterator[tuple[Plan, Curve]]:
@@ -257,8 +107,8 @@ def runs(name: str, plan: Plan) -> Iterator[tuple[Plan, Curve]]:
         yield from ((plan, curve(noise, epsilon)) for noise in (HONEST, REDUCED))
     if name != NARROW:
         yield plan, curve(HONEST, MIDDLE, "exact", min(EXACT_ROUNDS, plan.rounds))
-    for share in SHARES:
-        yield from ((replace(plan, cohort=plan.cohort / share), curve(noise, SWEPT)) for noise in (HONEST, REDUCED))
+    for divisor in SHARES:
+        yield from ((replace(plan, cohort=plan.cohort / divisor), curve(noise, SWEPT)) for noise in (HONEST, REDUCED))
 
 
 def quick(plan: Plan) -> Plan:
@@ -329,34 +179,6 @@ def play(study: Study, task: Task) -> list[Row]:
     return rows
 
 
-def of(
-    rows: Sequence[Row], task: str, noise: str, epsilon: float, *, cohort: float | None = None, mode: str | None = None
-) -> list[Row]:
-    """A curve, in the order of rounds; of the largest cohort unless another is asked for."""
-    mode = mode or ("clipped" if noise == NOT_PRIVATE else "moments")
-    found = [
-        row for row in rows if (row.task, row.noise, row.epsilon_direction, row.mode) == (task, noise, epsilon, mode)
-    ]
-    wanted = cohort or max((row.expected_cohort for row in found), default=0.0)
-    return sorted((row for row in found if row.expected_cohort == wanted), key=lambda row: row.round)
-
-
-def cohorts(rows: Sequence[Row], task: str) -> list[float]:
-    """Expected ones of a task, small ones first."""
-    return sorted({row.expected_cohort for row in rows if row.task == task})
-
-
-def share(rows: Sequence[Row], curve: Sequence[Row]) -> float:
-    """How much of what refitting without privacy gains a curve gains: in accuracy for images, in loss for words."""
-    plain = of(rows, curve[0].task, NOT_PRIVATE, math.inf)
-
-    def worth(row: Row) -> float:
-        return -row.loss if row.task in (WORDS, FROM_ZEROS) else row.accuracy
-
-    start = worth(plain[0])
-    return (worth(curve[-1]) - start) / (worth(plain[-1]) - start)
-
-
 def failures(rows: Sequence[Row]) -> Iterator[str]:
     """What of the claims the rows contradict."""
     yield from structure(rows)
@@ -396,75 +218,6 @@ def structure(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         if row.noise == HONEST and not row.central_epsilon <= PLAN.target[0]:
             yield f"{row.task}: the honest sigma does not meet epsilon {PLAN.target[0]}"
-
-
-def header(rows: Sequence[Row], said: Sequence[str]) -> list[str]:
-    """What stands above the table."""
-    lines = [
-        "mode moments: the sum of a cohort's reports as one Gaussian with their first two moments; exact: every report"
-        " drawn; clipped: no privacy",
-        f"central_epsilon is that of sigma at central_delta; the honest sigma is for ({PLAN.target[0]:g},"
-        f" {PLAN.target[1]:g})",
-        "local_epsilon is of one report, against the learner; most_reports is what no client exceeds but with"
-        " probability 1e-6; local_epsilon_of_all is theirs together",
-        "log_prior: natural log of the best chance to reconstruct a client's data before any report, a uniform prior;"
-        " log_success_one, log_success_all: of its bound after one report and after most_reports",
-        f"reconstructed is, of images, features to within {ALPHA:g} in direction; of words, all but {WRONG}",
-        "loss is in nats",
-        *said,
-    ]
-    if any(row.data == "unverified" for row in rows):
-        lines.append("unverified: the data files are not the published ones")
-    return lines
-
-
-def draw(rows: Sequence[Row], study: Study) -> None:
-    """Images and words by round; images by level; what is gained by cohort."""
-    with study.figure(2, 2, size=(11, 8.2)) as (_, ((left, right), (by_level, by_cohort))):
-        for axis, task in ((left, IMAGES), (right, WORDS)):
-            _draw_rounds(axis, rows, task)
-        left.set(ylabel="accuracy on held-out clothes", ylim=(0, 0.82))
-        left.set_title("Images: digits' network refitted to clothes, d = 10,250", fontsize=10)
-        right.set(ylabel="perplexity on held-out chapters (lower is better)", ylim=(31.8, 40.5))
-        right.set_title("Words: New Testament's model refitted to the Old, d = 8,192", fontsize=10)
-        for task, colour in ((IMAGES, "tab:blue"), (NARROW, "tab:orange")):
-            shown = levels(PARAMETERS[task])
-            for noise, line in ((HONEST, "o-"), (REDUCED, "o:")):
-                y = [of(rows, task, noise, epsilon)[-1].accuracy for epsilon in shown]
-                by_level.plot(shown, y, line, ms=4, color=colour, label=f"d = {PARAMETERS[task]:,}, {noise} σ")
-            plain = of(rows, task, NOT_PRIVATE, math.inf)[-1].accuracy
-            by_level.axhline(plain, ls="--", lw=0.9, color=colour)
-            by_level.axvline(shown[-1], lw=0.7, color=colour, alpha=0.5)
-        by_level.set(xscale="log", xlabel="ε₁ (vertical: d/8; dashed: not private)", ylabel="accuracy at the end")
-        by_level.set_title("Images: all features, and 128 public axes of them", fontsize=10)
-        for task, colour in ((IMAGES, "tab:blue"), (NARROW, "tab:orange"), (WORDS, "tab:green")):
-            x = cohorts(rows, task)
-            for noise, line in ((HONEST, "o-"), (REDUCED, "o:")):
-                y = [share(rows, of(rows, task, noise, SWEPT, cohort=cohort)) for cohort in x]
-                by_cohort.plot(x, y, line, ms=4, color=colour, label=f"{task}, {noise} σ")
-        by_cohort.axhline(0, color="k", lw=0.8)
-        by_cohort.axhline(1, color="k", lw=0.8, ls="--")
-        by_cohort.set(xscale="log", xlabel="expected cohort", ylabel="share of the gain without privacy")
-        by_cohort.set_title(f"Which cohort the honest σ takes, ε₁ = {SWEPT:g}", fontsize=10)
-        for axis in (left, right, by_level, by_cohort):
-            axis.grid(alpha=0.25)
-            axis.legend(fontsize=7.5, ncols=2 if axis is right else 1)
-
-
-def _draw_rounds(axis: Any, rows: Sequence[Row], task: str) -> None:
-    def line(found: Sequence[Row], style: str, **more: Any) -> None:
-        y = [math.exp(row.loss) if task == WORDS else row.accuracy for row in found]
-        axis.plot([row.round for row in found], y, style, ms=3, **more)
-
-    line(of(rows, task, NOT_PRIVATE, math.inf), "k--", label="not private (clipped)")
-    names = [f"{epsilon:g}" for epsilon in LEVELS] + [f"d/{EIGHTH}"]
-    shown = list(zip(levels(PARAMETERS[task]), names, strict=True))
-    for (epsilon, name), colour in zip(shown, ("#fdae61", "#f46d43", "#c51b3a", "#67001f"), strict=True):
-        line(of(rows, task, HONEST, epsilon), "o-", color=colour, label=f"honest σ, ε₁ = {name}")
-    for (epsilon, name), colour in zip(shown, ("#9ecae1", "#6baed6", "#3182bd", "#08306b"), strict=True):
-        line(of(rows, task, REDUCED, epsilon), "-", lw=1, color=colour, label=f"reduced σ, ε₁ = {name}")
-    line(of(rows, task, HONEST, MIDDLE, mode="exact"), "x", color="k", label=f"every report drawn, ε₁ = {MIDDLE:g}")
-    axis.set(xlabel="round (0: not refitted)")
 
 
 def main() -> int:

@@ -189,7 +189,7 @@ def check(
 
 def _reasons(opened: OpenedManifest, policy: Policy, sizes: list[int]) -> list[str]:
     from p2p_labeldp.protocol.messages import MAX_CLUSTER_SIZE
-    from p2p_labeldp.protocol.peer import disagreement
+    from p2p_labeldp.protocol.policy import disagreement
     from p2p_labeldp.protocol.roster import plan_for
 
     terms = opened.manifest

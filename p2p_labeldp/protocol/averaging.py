@@ -47,6 +47,7 @@ from p2p_labeldp.protocol.messages import (
     Refusal,
     RoundReply,
 )
+from p2p_labeldp.protocol.transitions import after
 from p2p_labeldp.randomness import RoundRandomness
 
 MAX_MISSES = 2
@@ -181,10 +182,7 @@ class Averager(Machine):
     # -- rounds ----------------------------------------------------------------------------------------------------
 
     def _go(self, event: str) -> None:
-        try:
-            self.state = TRANSITIONS[self.state, event]
-        except KeyError:
-            raise LocalProtocolError(f"{event} while {self.state.name}") from None
+        self.state = after(event, state=self.state, table=TRANSITIONS)
 
     def _open(self, now: float) -> None:
         self._enter(sign_round(self.number, self.parameters, run_id=self.opened.run_id, keys=self._keys), now)

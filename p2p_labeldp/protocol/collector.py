@@ -29,35 +29,25 @@ from p2p_labeldp.protocol import report as reports
 from p2p_labeldp.protocol import roster as rosters
 from p2p_labeldp.protocol.census import Census
 from p2p_labeldp.protocol.cluster_roster import ClusterRoster
-from p2p_labeldp.protocol.directory import PeerEntry, address_of, open_record
 from p2p_labeldp.protocol.effects import Address
-from p2p_labeldp.protocol.first_contacts import CAPACITY, FirstContacts
-from p2p_labeldp.protocol.gossip import draw_salt
+from p2p_labeldp.protocol.gathering import Gathering
 from p2p_labeldp.protocol.kept import AcceptedFrom, Closed, Heard, Rostered, SignedRoster, exported
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
-    ROUND_START_BYTES,
     AnyMessage,
-    Digest,
     GetManifest,
     GetRoster,
     ManifestReply,
     Message,
-    Offer,
     Receipt,
     Refusal,
     Report,
     RosterReply,
-    Topic,
 )
 from p2p_labeldp.protocol.peer import GRACE_SECONDS
 
-FIRST_CONTACTS_A_TICK = 8  # at least
-FINAL_PULLS_A_CLUSTER = 2  # right before the deadline, from different members
-SEND_SECONDS = 5.0
 RECOVERY_PERIODS = 3  # after a restart, in which the records that were lost are pulled again
-SLOWEST_PULL = 4  # periods between pulls that keep finding nothing new
 
 
 class State(Enum):
@@ -112,22 +102,16 @@ class Collector(Machine):
         self.envelope = envelope
         self._keys = keys
         self._round_keys: KeyRing | None = round_keys
-        self._rng = rng
         self._deadlines = opened.manifest.deadlines
         self._period = opened.manifest.gossip_period
         self._census = Census()
-        self._contacts = FirstContacts(rng)  # who asked for the manifest
-        self._quiet: dict[int, int] = {}
-        self._planned: set[int] = set()
-        self._next_pull: dict[int, float] = {}
-        self._heard: list[tuple[bytes, str, int]] = []  # addresses not yet persisted
-        self._kept_heard = 0
+        self._gathering = gathering = Gathering(machine=self, census=self._census, opened=opened, keys=keys, rng=rng)
         self._ordinals: dict[bytes, int] = {}  # of rostered peers
         self._cluster_of: dict[bytes, int] = {}
         self._receipts: dict[bytes, tuple[bytes, Receipt]] = {}
         self._handlers = {
-            "pull": self._on_pull,
-            "final pull": self._on_final_pull,
+            "pull": gathering.on_pull,
+            "final pull": gathering.on_final_pull,
             "join": self._on_join_deadline,
             "closing": self._on_closing_deadline,
             "end": self._on_end,
@@ -184,13 +168,12 @@ class Collector(Machine):
     def _recall(self, fact: Fact) -> None:
         match fact:
             case Heard():
-                for peer_id, host, port in fact.addresses:
-                    self._contacts.add(Address(peer_id, host, port))
+                self._gathering.recall(fact)
             case Rostered():
                 for signed in fact.rosters:
                     self._enter(signed)
                 self.state = State.ROSTERED
-                self._heard = []
+                self._gathering.end()
             case AcceptedFrom():
                 self.reports[fact.reporter] = AcceptedReport(
                     reporter=fact.reporter,
@@ -211,12 +194,8 @@ class Collector(Machine):
         self.wake(now)  # a message may come in before the timer that is due
         match message:
             case GetManifest():
-                if self.state is State.GATHERING and not self._census.has(sender):
-                    noted = self._contacts.add(Address(sender, message.host, message.port))
-                    if noted and len(self._heard) < CAPACITY:
-                        self._heard.append((sender, message.host, message.port))
-                        if self._kept_heard < FIRST_CONTACTS_A_TICK:  # on these few all the others depend
-                            self._keep_heard(now)
+                if self.state is State.GATHERING:
+                    self._gathering.note(Address(sender, message.host, message.port), now)
                 reply: Message = ManifestReply(self.envelope, now)
             case GetRoster():
                 reply = self._reply_with_roster(message)
@@ -240,93 +219,12 @@ class Collector(Machine):
         self.whole = everything or at >= self._deadlines.report
         self.state = State.ENDED
         self._round_keys = None
+        self._gathering.end()
 
-    # -- gathering -------------------------------------------------------------------------------------------------
-
-    def _pull(self, to: Address, cluster: int | None, now: float) -> None:
-        """Asks a peer what it knows of ``cluster``; of a stranger, whose cluster is unknown, its own record comes back
-        whatever is asked. A stranger that does not answer is asked again: it may be its cluster's only contact."""
-        known = self._census.of(cluster or 0)
-        salt = draw_salt(self._rng)
-        have = b"" if known is None else known.have(salt)
-        digest = Digest(self.opened.round_id[:ROUND_START_BYTES], Topic.DIRECTORY, cluster or 0, have, (), salt)
-
-        def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
-            if reply is None and cluster is None:
-                self._contacts.unheard(to)
-            if isinstance(reply, Offer) and self.state is State.GATHERING:
-                self._absorb(reply.records, cluster, now)
-
-        self.send(to, digest, offered, now, now + SEND_SECONDS)
-
-    def _absorb(self, envelopes: tuple[bytes, ...], pulled: int | None, now: float) -> None:
-        news = 0
-        for envelope in envelopes:
-            try:
-                entry: PeerEntry = open_record(
-                    envelope,
-                    keys=self._keys,
-                    round_id=self.opened.round_id,
-                    expires_by=self._deadlines.report,
-                    now=now,
-                    enrolment_key=self.opened.manifest.enrolment_key,
-                )
-                if self._census.knows(entry) or entry.content.cluster >= self.opened.clustering.count:
-                    continue
-                news += self._census.add(entry)
-                self._contacts.remove(entry.signer)
-            except ProtocolError as exc:
-                about = getattr(exc, "detail", "") or str(exc)
-                self.observe(Rejected(peer=self.name, at=now, about=about))
-        if pulled is not None:
-            self._quiet[pulled] = 0 if news else min(self._quiet.get(pulled, 0) + 1, 16)
-
-    def _on_pull(self, now: float) -> None:
-        """A few first contacts, or as many as there are clusters while nobody is known of one: so it is found in a tick
-        or two, however many others are. And one member of each cluster whose last pulls were worth it."""
-        self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
-        clusters = self.opened.clustering.count
-        wanted = clusters if len(list(self._census)) < clusters else 0
-        for contact in self._contacts.take(max(FIRST_CONTACTS_A_TICK, wanted)):
-            self._pull(contact, None, now)
-        for cluster in self._census:
-            if self._next_pull.get(cluster, 0.0) <= now:
-                self._pull_from_members(cluster, 1, now)
-                pause = self._period * min(1 << self._quiet.get(cluster, 0), SLOWEST_PULL)
-                self._next_pull[cluster] = now + pause
-        self._plan_ahead()
-        self.set_alarm("pull", now + self._period)
-
-    def _keep_heard(self, now: float) -> None:
-        if self._heard:
-            self.persist(Heard(peer=self.name, at=now, addresses=tuple(self._heard)))
-            self._kept_heard += len(self._heard)
-            self._heard = []
-
-    def _plan_ahead(self) -> None:
-        """Plans for one cluster that seems whole. Planning takes up to a second for a few hundred members, and the plan
-        of a size is remembered, so little of it is left for the deadline, when every peer wants its roster."""
-        terms = self.opened.manifest
-        for cluster in self._census:
-            size = len(self._census.members(cluster))
-            if self._quiet.get(cluster, 0) and size not in self._planned and size >= terms.minimum_size:
-                self._planned.add(size)
-                rosters.plan_for(size, terms)
-                return
-
-    def _pull_from_members(self, cluster: int, count: int, now: float) -> None:
-        entries = self._census.members(cluster)
-        for entry in self._rng.sample(entries, min(count, len(entries))):
-            self._pull(address_of(entry), cluster, now)
-
-    def _on_final_pull(self, now: float) -> None:
-        self.clear_alarm("pull")
-        for cluster in self._census:
-            self._pull_from_members(cluster, FINAL_PULLS_A_CLUSTER, now)
+    # -- signing ---------------------------------------------------------------------------------------------------
 
     def _on_join_deadline(self, now: float) -> None:
-        self.clear_alarm("pull")
-        self._heard = []
+        self._gathering.end()
         signed = []
         for cluster in sorted(self._census):
             entries = sorted(self._census.members(cluster), key=lambda entry: entry.content.sort_key(entry.signer))

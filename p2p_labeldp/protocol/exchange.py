@@ -29,12 +29,12 @@ from enum import Enum, auto
 
 from p2p_labeldp.crypto.keys import KeyRing
 from p2p_labeldp.crypto.sealing import box_info
-from p2p_labeldp.errors import LocalProtocolError
 from p2p_labeldp.facts import Flipped, Name
 from p2p_labeldp.labels import Example
 from p2p_labeldp.mechanisms import randomized_response, resampling
 from p2p_labeldp.protocol.messages import Answer, Ask, Refusal
 from p2p_labeldp.protocol.roster import OpenedRoster
+from p2p_labeldp.protocol.transitions import after
 from p2p_labeldp.randomness import Randomness
 
 
@@ -98,10 +98,7 @@ class Exchange:
         self._given: dict[bytes, tuple[bytes, bytes]] = {}  # asker -> (ask id, box)
 
     def _go(self, event: str) -> None:
-        try:
-            self.state = TRANSITIONS[self.state, event]
-        except KeyError:
-            raise LocalProtocolError(f"{event} while {self.state.name}") from None
+        self.state = after(event, state=self.state, table=TRANSITIONS)
 
     def flip(self) -> int:
         """The flipped label; tossed at the first call, remembered ever after."""

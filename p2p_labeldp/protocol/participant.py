@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from p2p_labeldp.crypto.keys import KeyRing
-from p2p_labeldp.errors import LocalProtocolError, ProtocolError
+from p2p_labeldp.errors import ProtocolError
 from p2p_labeldp.facts import Ended, Name, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example
 from p2p_labeldp.protocol.closing import Closing
@@ -34,6 +34,7 @@ from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import Report
 from p2p_labeldp.protocol.policy import Policy
 from p2p_labeldp.protocol.roster import OpenedRoster
+from p2p_labeldp.protocol.transitions import after
 from p2p_labeldp.randomness import Randomness
 
 ASK_TRIES = 4  # in the exchange phase, if nothing comes back
@@ -148,10 +149,7 @@ class Participant(Machine):
         Raises:
             LocalProtocolError: It does not; nothing has changed.
         """
-        try:
-            self.state = TRANSITIONS[self.state, event]
-        except KeyError:
-            raise LocalProtocolError(f"{event} while {self.state.name}") from None
+        self.state = after(event, state=self.state, table=TRANSITIONS)
 
     def end(self, outcome: Outcome, reason: Reason | None, now: float, *, receipt: bytes = b"") -> None:
         """The round is over for this peer; everything about the exchange is erased."""

@@ -38,13 +38,13 @@ from p2p_labeldp.protocol.messages import (
     Topic,
 )
 from p2p_labeldp.protocol.participant import Part, Participant, State
-from p2p_labeldp.protocol.policy import Policy
+from p2p_labeldp.protocol.policy import Policy, disagreement
 from p2p_labeldp.protocol.reporting import GRACE_SECONDS, Reporting
 from p2p_labeldp.protocol.restoring import Past
 from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
-__all__ = ["GRACE_SECONDS", "NEWCOMER_PERIODS", "Peer", "State", "disagreement"]
+__all__ = ["GRACE_SECONDS", "NEWCOMER_PERIODS", "Peer", "State"]
 
 NEWCOMER_PERIODS = 2  # before the join deadline: a record that comes later may reach some mates, but not the learner,
 # before the snapshot, and everybody it did reach would have to refuse the roster; so whoever is late keeps silent
@@ -409,15 +409,3 @@ class Peer(Participant):
                 self._reporting.resume(past.cleared, past.reported, now)
             elif now >= d.closing:  # who was ready it does not know any more
                 self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
-
-
-def disagreement(opened: OpenedManifest, *, policy: Policy, dimension: int, study: bool) -> str | None:
-    """Why a peer takes no part in a round, as far as the manifest tells; it is never given the label."""
-    if (about := policy.against_manifest(opened)) is not None:
-        return about
-    if opened.manifest.study != study:
-        kinds = {True: "a study", False: "a deployment"}
-        return f"policy: the round is {kinds[opened.manifest.study]}, this peer belongs to {kinds[study]}"
-    if dimension != opened.clustering.dimension:
-        return f"policy: {opened.clustering.dimension} features instead of {dimension}"
-    return None

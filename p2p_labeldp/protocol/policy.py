@@ -110,6 +110,18 @@ class Policy:
         return _against_roster(self, size, holding_minimum, flip_probability, num_classes, again)
 
 
+def disagreement(opened: OpenedManifest, *, policy: Policy, dimension: int, study: bool) -> str | None:
+    """Why a peer takes no part in a round, as far as the manifest tells; it is never given the label."""
+    if (about := policy.against_manifest(opened)) is not None:
+        return about
+    if opened.manifest.study != study:
+        kinds = {True: "a study", False: "a deployment"}
+        return f"policy: the round is {kinds[opened.manifest.study]}, this peer belongs to {kinds[study]}"
+    if dimension != opened.clustering.dimension:
+        return f"policy: {opened.clustering.dimension} features instead of {dimension}"
+    return None
+
+
 def _admits(enrolment_key: bytes | None) -> str:
     return "open admission" if enrolment_key is None else f"admission by enrolment key {enrolment_key.hex()}"
 

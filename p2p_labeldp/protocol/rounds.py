@@ -40,6 +40,7 @@ from p2p_labeldp.protocol.federation import OpenedFederation, OpenedRound, Vecto
 from p2p_labeldp.protocol.kept import ContributedAs
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.messages import AnyMessage, Contribute, Done, GetRound, Message, Refusal, RoundReply
+from p2p_labeldp.protocol.transitions import after
 from p2p_labeldp.protocol.update_ledger import UpdateLedger, UpdatePolicy
 from p2p_labeldp.randomness import Randomness, RoundRandomness
 
@@ -166,10 +167,7 @@ class Contributor(Machine):
         Raises:
             LocalProtocolError: It does not; nothing has changed.
         """
-        try:
-            self.state = TRANSITIONS[self.state, event]
-        except KeyError:
-            raise LocalProtocolError(f"{event} while {self.state.name}") from None
+        self.state = after(event, state=self.state, table=TRANSITIONS)
 
     def _end(self, outcome: Outcome, reason: Reason | None, now: float) -> None:
         self._go("outcome")

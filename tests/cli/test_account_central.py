@@ -1,56 +1,44 @@
 """``account uniform-rr``, ``cluster-rr`` and ``dp-sgd``: the library's numbers under stable names."""
 
-import json
-
 import pytest
+from cli.printing import complaint, printed
 
 from p2p_labeldp.cli import main
 
 
-def printed(capsys, *arguments):
-    assert main(["account", *map(str, arguments), "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-
-
-def complaint(capsys, *arguments):
-    assert main(["account", *map(str, arguments)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    return err.removeprefix("p2p-labeldp: ").strip()
-
-
 def test_uniform_rr_from_a_level_and_from_a_probability(capsys):
-    record = printed(capsys, "uniform-rr", "--classes", 10, "--epsilon", 1)
+    record = printed(capsys, "account", "uniform-rr", "--classes", 10, "--epsilon", 1)
     assert list(record) == [
         "epsilon", "delta", "num_classes", "redraw_probability", "keep_probability", "correction",
     ]  # fmt: skip
     assert record["redraw_probability"] == pytest.approx(0.8533674259065845)
     assert record["keep_probability"] == pytest.approx(0.23196931668407395)
     assert record["delta"] == 0.0
-    back = printed(capsys, "uniform-rr", "--classes", 10, "--redraw", record["redraw_probability"])
+    back = printed(capsys, "account", "uniform-rr", "--classes", 10, "--redraw", record["redraw_probability"])
     assert back == record
 
 
 def test_cluster_rr_from_a_level_and_from_parameters(capsys):
-    record = printed(capsys, "cluster-rr", "--classes", 10, "--floor", 0.1, "--epsilon", 1)
+    record = printed(capsys, "account", "cluster-rr", "--classes", 10, "--floor", 0.1, "--epsilon", 1)
     assert list(record) == [
         "epsilon", "delta", "epsilon_noise", "epsilon_redraw", "num_classes", "noise_scale", "noised_counts", "floor",
         "redraw_probability", "correction",
     ]  # fmt: skip
     assert record["noise_scale"] == pytest.approx(4.0)
     assert record["redraw_probability"] == pytest.approx(0.9390798900441615)
-    given = printed(capsys, "cluster-rr", "--classes", 10, "--floor", 0.01, "--noise-scale", 4, "--redraw", 0.9)
+    given = printed(
+        capsys, "account", "cluster-rr", "--classes", 10, "--floor", 0.01, "--noise-scale", 4, "--redraw", 0.9
+    )
     assert given["epsilon"] == pytest.approx(2.994123304892924)
-    two = printed(capsys, "cluster-rr", "--classes", 2, "--floor", 0.1, "--noise-scale", 2, "--redraw", 0.5)
+    two = printed(capsys, "account", "cluster-rr", "--classes", 2, "--floor", 0.1, "--noise-scale", 2, "--redraw", 0.5)
     assert two["epsilon"] == pytest.approx(2.897895272798371)
     assert two["noised_counts"] == 1
 
 
 def test_dp_sgd_by_subsampling(capsys):
-    record = printed(capsys, "dp-sgd", "--examples", 1000, "--batch", 100, "--epochs", 2, "--noise", 2, "--delta", 1e-5)
+    record = printed(
+        capsys, "account", "dp-sgd", "--examples", 1000, "--batch", 100, "--epochs", 2, "--noise", 2, "--delta", 1e-5
+    )
     assert record["steps"] == 20
     assert record["sampling_probability"] == 0.1
     assert record["epsilon_add_or_remove_pld"] < record["epsilon_add_or_remove_rdp"]
@@ -58,7 +46,7 @@ def test_dp_sgd_by_subsampling(capsys):
 
 
 def test_dp_sgd_by_iteration(capsys):
-    record = printed(capsys, "dp-sgd", "--examples", 1000, "--noise", 1, "--iteration")
+    record = printed(capsys, "account", "dp-sgd", "--examples", 1000, "--noise", 1, "--iteration")
     assert record["delta"] == 1e-3
     assert record["delta_tenth"] == 1e-4
     assert record["epsilon"] == record["epsilon_worst"]
@@ -69,7 +57,9 @@ def test_dp_sgd_by_iteration(capsys):
     quantiles = record["quantiles"]
     assert list(quantiles) == ["0.99", "0.9", "0.5"]
     assert record["epsilon_worst"] > quantiles["0.99"] > quantiles["0.9"] > quantiles["0.5"]
-    longer = printed(capsys, "dp-sgd", "--examples", 1000, "--noise", 1, "--iteration", "--noise-only-steps", 50)
+    longer = printed(
+        capsys, "account", "dp-sgd", "--examples", 1000, "--noise", 1, "--iteration", "--noise-only-steps", 50
+    )
     assert longer["epsilon_worst"] < record["epsilon_worst"]
 
 
@@ -111,7 +101,7 @@ def test_the_tables_say_the_same(capsys):
     ],
 )
 def test_bad_input_is_one_line(capsys, arguments, line):
-    assert complaint(capsys, *arguments.split()).startswith(line)
+    assert complaint(capsys, "account", *arguments.split()).startswith(line)
 
 
 def test_help_has_an_example(capsys):

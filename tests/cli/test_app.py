@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli.printing import complaint
 
 import p2p_labeldp
 from p2p_labeldp import experiment
@@ -15,17 +16,6 @@ from p2p_labeldp.experiment import playing
 
 QUICK = ["--engine", "population", "--set", "data.peers=60", "--set", "clusters.count=3", "--quiet"]
 ROOT = str(Path(p2p_labeldp.__file__).parents[1])
-
-
-def complaint(capsys, *arguments, status=2):
-    """The one line on stderr; nothing is on stdout."""
-    assert main(list(arguments)) == status
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.endswith("\n")
-    assert err.count("\n") == 1
-    assert err.startswith("p2p-labeldp: ")
-    return err.removeprefix("p2p-labeldp: ").strip()
 
 
 def python(*arguments, cwd=None):

@@ -17,6 +17,7 @@ from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.errors import LocalProtocolError
 from p2p_labeldp.protocol import wire
 from p2p_labeldp.protocol.effects import Observed, Persist, Send
+from p2p_labeldp.protocol.machine import Machine
 from protocol.little_round import keys
 
 OPAQUE = (Keys, types.ModuleType)
@@ -48,6 +49,18 @@ def snapshot(value, known=None):
         names = [*getattr(value, "__dict__", {}), *getattr(type(value), "__slots__", ())]
         return [type(value).__name__, [(name, snapshot(getattr(value, name, None), known)) for name in names]]
     return repr(value)
+
+
+def careless(patch):
+    """A seeded bug: a machine that hears of what it never sent remembers that."""
+    hear = Machine._hear
+
+    def hears(self, send_id, *reply):
+        if send_id not in self._sent:
+            self._next_send += 1
+        return hear(self, send_id, *reply)
+
+    patch.setattr(Machine, "_hear", hears)
 
 
 class AnyInput(RuleBasedStateMachine):

@@ -11,12 +11,12 @@ from p2p_labeldp.facts import Answered, Ended, Flipped
 from p2p_labeldp.labels import Example, LabelSpace
 from p2p_labeldp.protocol import manifest as manifests
 from p2p_labeldp.protocol import roster as rosters
-from p2p_labeldp.protocol.collector import Collector
+from p2p_labeldp.protocol.collector import Collector, State
 from p2p_labeldp.protocol.directory import PeerRecord, sign_record
 from p2p_labeldp.protocol.effects import Address, Persist, Send
 from p2p_labeldp.protocol.ledger import Ledger
 from p2p_labeldp.protocol.manifest import Deadlines, Manifest
-from p2p_labeldp.protocol.messages import Ask, Digest, GetRoster, Push, RosterReply, Topic
+from p2p_labeldp.protocol.messages import Ask, Digest, GetManifest, GetRoster, Offer, Push, RosterReply, Topic
 from p2p_labeldp.protocol.peer import Peer
 
 LEARNER, ROUND = Keys(b"L" * 32), Keys(b"R" * 32)
@@ -203,6 +203,25 @@ class Hand:
     @property
     def label_is_untouched(self):
         return not (self.sent(Ask) or self.facts(Flipped) or self.facts(Answered))
+
+
+def feed(hand, *records, now=2.0):
+    """The learner's next question is answered with these records."""
+    before = len(hand.sent(Digest))
+    hand.receive(GetManifest("peer-1", 7000), keys(1).peer_id, now)
+    while len(hand.sent(Digest)) == before:
+        hand.run(hand.machine.wake_at())
+    hand.answer(hand.sent(Digest)[before], Offer(records, b""), now + 2.0)
+
+
+def rostered(*more, opened=OPENED, members=MEMBERS):
+    """A learner that has signed the roster of these peers."""
+    hand = Hand(collector(opened=opened))
+    hand.start()
+    feed(hand, *(record(i, opened=opened) for i in members), *more)
+    hand.run(DEADLINES.join)
+    assert hand.machine.state is State.ROSTERED
+    return hand
 
 
 def gathered(number=1, *, members=MEMBERS, opened=OPENED, records=None, **changes):

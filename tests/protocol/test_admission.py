@@ -156,10 +156,10 @@ def test_with_enrolments_not_checked_it_gets_in(study_of, monkeypatch, brings):
 
 def test_a_learner_that_lists_somebody_not_enrolled_finds_no_peer_that_accepts_it(study_of, monkeypatch):
     """Only the learner's check is off: each peer has its own."""
-    from p2p_labeldp.protocol import collector
+    from p2p_labeldp.protocol import gathering
 
-    unchecked = collector.open_record
-    monkeypatch.setattr(collector, "open_record", lambda *a, **k: unchecked(*a, **{**k, "enrolment_key": None}))
+    unchecked = gathering.open_record
+    monkeypatch.setattr(gathering, "open_record", lambda *a, **k: unchecked(*a, **{**k, "enrolment_key": None}))
     scene = intruded(study_of, UNENROLLED["nothing"])
     assert scene.ids[INTRUDER] in scene.collector.rosters[0].members
     ends = scene.ends()

@@ -5,44 +5,19 @@ import re
 from html.parser import HTMLParser
 from itertools import pairwise
 
-import msgspec
 import pytest
+from reports.runs import IDS, PRIVATE, changed, cluster, facts, kept, view
 from scipy.stats import binomtest
 
-from p2p_labeldp.accounting import multiclass, planning
-from p2p_labeldp.accounting.exact import local_delta
-from p2p_labeldp.accounting.multiclass import Classes
-from p2p_labeldp.facts import (
-    Accepted,
-    Answered,
-    Asked,
-    Ended,
-    Exchanged,
-    Held,
-    Joined,
-    Listed,
-    Opened,
-    Outcome,
-    Ready,
-    Reason,
-    Rejected,
-    Reported,
-    Signed,
-    Tallied,
-)
-from p2p_labeldp.reports import cautions, figures, page, profiles, words
-from p2p_labeldp.reports.kept_run import KeptRun, add_up
+from p2p_labeldp.facts import Accepted, Opened, Rejected, Signed
+from p2p_labeldp.reports import cautions, figures, page, words
+from p2p_labeldp.reports.kept_run import add_up
 from p2p_labeldp.reports.plots import Band
 from p2p_labeldp.reports.style import STYLE
-from p2p_labeldp.results import Accuracy, ClusterResult, ReportedLabel, Result, ViewResult
+from p2p_labeldp.results import Accuracy, ReportedLabel
 
 VOID = {"meta", "link", "br", "img", "input"}
 SHAPES = {"line", "rect", "circle", "polyline", "svg", "text"}
-CONFIG = {
-    "data": {"name": "breast-cancer"},
-    "mechanism": {"kind": "resampling", "tolerated_loss": 0.05},
-    "exchange": {"kind": "resample"},
-}
 
 
 class Page(HTMLParser):
@@ -84,68 +59,6 @@ def reaches_out(text):
     return (
         fetched + handlers + [tag for tag in found.tags if tag == "script"] + re.findall(r"url\(|@import|https?:", text)
     )
-
-
-def cluster(**changes):
-    values = {
-        "id": 0,
-        "size": 100,
-        "flip_probability": 0.2,
-        "epsilon": 0.3,
-        "delta": 1e-4,
-        "local_epsilon": math.log(4),
-    }
-    return ClusterResult(**{**values, **changes})
-
-
-def view(name, epsilon, delta=0.0):
-    return ViewResult(view=name, epsilon=epsilon, delta=delta, method="told <by> this test")
-
-
-PRIVATE = Result(
-    peers=200,
-    outcomes={"reported": 199, "abstained": 1},
-    clusters=[cluster(), cluster(id=1)],
-    views=[view("learner", 0.3, 1e-4), view("mates", 0.0)],
-    accuracy=Accuracy(private=0.9, non_private=None, majority=None, held_out=50),
-    seconds={"total": 9.5},
-    messages=1234,
-    bytes=567890,
-    config_hash="0" * 64,
-    seed=None,
-    versions={"p2p_labeldp": "0.1.0"},
-)
-"""Calls for no warning."""
-IDS = [f"{n:02d}feedfacecafe{n:02d}" for n in range(6)]
-
-
-def facts(mates, labels):
-    """Of six peers of a deployment, everything that anybody could have kept."""
-    yield Opened(peer="learner", id="aa" * 8)
-    yield Signed(peer="learner", cluster=0, size=100, flip_probability=0.2, delta=1e-4, holding_minimum=98, at=5.0)
-    for peer, mate, label in zip(IDS, mates, labels, strict=True):
-        yield Joined(peer=peer, cluster=0, id=peer, at=1.0)
-        yield Listed(peer=peer, cluster=0, at=5.0)
-        yield Asked(peer=peer, mate=mate, at=6.0)
-        yield Answered(peer=mate, asker=peer, at=6.5)
-        yield Exchanged(peer=peer, to=mate, about="Ask", sent=100, received=200, at=6.0)
-        yield Held(peer=peer, at=7.0)
-        yield Ready(peer=peer, holding=True, at=8.0)
-        yield Tallied(peer=peer, ready=b"?", holding=b"?", at=9.0)
-        yield Reported(peer=peer, at=9.5)
-        yield Accepted(peer=peer, cluster=0, label=label, at=10.0)
-        yield Ended(peer=peer, outcome=Outcome.REPORTED, at=10.0)
-    yield Rejected(peer=IDS[0], about=f"{IDS[1]} asked twice", at=6.0)
-    yield Ended(peer="late", outcome=Outcome.ABSTAINED, reason=Reason.MATE_TIMEOUT, at=10.0)
-
-
-def kept(result=PRIVATE, *, happened=None, name="one", **config):
-    facts_of = facts(IDS, [0, 1] * 3) if happened is None else happened
-    return KeptRun(name=name, result=result, config={**CONFIG, **config}, happened=add_up(facts_of))
-
-
-def changed(**changes):
-    return msgspec.structs.replace(PRIVATE, **changes)
 
 
 def rendered(run):
@@ -316,58 +229,6 @@ def test_the_words_bound_what_randomized_response_attains():
     assert words.right_alarms(math.inf, 0.0, 0.05) == 1.0
     assert "at most 14 times in 100" in words.promise(view("learner", 1.0, 1 / 625))  # 5 e + .16 = 13.75
     assert words.one_in(1 / 625) == "1\N{NO-BREAK SPACE}in\N{NO-BREAK SPACE}625"
-
-
-def test_curves_agree_with_the_accountant():
-    for at in (0.0, 0.5, 1.0, 2.0):
-        assert profiles.pure(math.log(4), at) == pytest.approx(local_delta(0.2, at))
-    one = cluster(size=25, flip_probability=0.051912, epsilon=1.0, delta=1 / 625, local_epsilon=2.904897347632214)
-    run = kept(changed(clusters=[cluster(), one]), happened=[])
-    found = profiles.profile(run)
-    assert found.cluster is one
-    learner, local = dict(found.learner), dict(found.local)
-    assert 0.9 / 625 < learner[1.0] <= 1 / 625  # the least flip for epsilon 1
-    assert all(learner[at] <= local[at] + 1e-12 for at in learner)  # where both end, but for rounding
-    assert profiles.classes_of(one) == 2
-    three = cluster(flip_probability=0.02, local_epsilon=math.log(0.98 / 0.01))
-    assert profiles.classes_of(three) == 3
-
-
-@pytest.mark.parametrize(
-    ("exchange", "size"), [("resample", 60), ("permute", 60), ("resample", profiles.CLASS_ROSTER_SIZE + 1)]
-)
-def test_curves_of_more_than_two_classes_agree_with_the_accountant(exchange, size):
-    f, delta = 0.05, 1 / size**2
-    classes = Classes(cluster_size=size, num_classes=3, flip_probability=f)
-    if exchange == "permute":
-        promised = multiclass.shuffled(classes).epsilon(delta)
-    else:
-        promised = planning.roster_epsilon(size, planning.holding_minimum(size, 0.05), f, delta, num_classes=3)
-    one = cluster(size=size, flip_probability=f, epsilon=promised, delta=delta, local_epsilon=math.log(0.95 * 2 / f))
-    run = kept(changed(clusters=[one]), happened=[], exchange={"kind": exchange})
-    found = profiles.profile(run)
-    learner, local = dict(found.learner), dict(found.local)
-    assert found.bound
-    assert found.losses == (exchange == "resample" and size == 60)
-    assert learner[promised] <= delta * (1 + 1e-6)  # the curve goes through the promise, or below it without losses
-    assert learner[promised] > (0.99 * delta if found.losses or exchange == "permute" else 0.2 * delta)
-    assert all(learner[at] <= local[at] + 1e-12 for at in learner)
-    assert list(learner.values()) == sorted(learner.values(), reverse=True)
-    assert local[one.local_epsilon] == pytest.approx(0, abs=1e-12)
-    assert local[0.0] == pytest.approx(0.95 - 0.025)
-
-
-@pytest.mark.parametrize("exchange", ["resample", "permute"])
-def test_epsilon_of_more_than_two_classes_is_drawn_over_sizes(exchange):
-    one = cluster(size=60, flip_probability=0.05, local_epsilon=math.log(0.95 * 2 / 0.05))
-    curve = profiles.by_size(kept(changed(clusters=[one]), happened=[], exchange={"kind": exchange}))
-    assert (curve[0][0], curve[-1][0], len(curve)) == (20, 180, profiles.CLASS_POINTS)
-    size, epsilon = curve[0]
-    shuffled = multiclass.shuffled(Classes(cluster_size=size, num_classes=3, flip_probability=0.05))
-    if exchange == "permute":
-        assert epsilon == min(one.local_epsilon, shuffled.epsilon(1 / size**2))
-    else:
-        assert epsilon == planning.roster_epsilon(size, size, 0.05, 1 / size**2, num_classes=3)
 
 
 def test_a_run_of_more_than_two_classes_has_every_figure_and_is_told_what_a_bound_is():

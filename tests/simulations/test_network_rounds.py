@@ -9,9 +9,10 @@ import pytest
 
 import cifar_cnn
 import mnist_cnn
-import network_rounds as study
+import network_study as study
 from frame import RESULTS, Study, read_rows, read_table
-from network_rounds import EPSILONS, HONEST, NOT_PRIVATE, REDUCED, Claims, Curve, Data, Plan, Row
+from network_rounds import EPSILONS, HONEST, NOT_PRIVATE, REDUCED, Curve, Data, Plan
+from network_table import Claims, Row, failures, header, of_curve
 from p2p_labeldp.accounting.federated import Rounds, safe_projection
 from p2p_labeldp.learning.networks import Network
 
@@ -66,9 +67,9 @@ def shown(accuracy: float) -> str:
 
 
 def test_the_committed_table_holds_every_claim(about, path, table):
-    assert list(study.failures(table, about.PLAN, about.CLAIMS)) == []
-    header, _ = read_table(path)
-    assert header == study.header(table, about.PLAN)
+    assert list(failures(table, about.PLAN, about.CLAIMS)) == []
+    above, _ = read_table(path)
+    assert above == header(table, about.PLAN)
 
 
 def test_the_committed_curves_are_those_of_the_study(about, table):
@@ -76,7 +77,7 @@ def test_the_committed_curves_are_those_of_the_study(about, table):
     wanted = study.curves(about.PLAN)
     assert found == {(one.noise, one.epsilon, one.mode) for one in wanted}
     for one in wanted:
-        assert one.rounds in study.of_curve(table, one.noise, one.epsilon, one.mode)
+        assert one.rounds in of_curve(table, one.noise, one.epsilon, one.mode)
 
 
 def test_the_committed_curves_were_run_as_the_study_is_now(about, table):
@@ -92,10 +93,9 @@ def test_a_script_says_how_its_table_ends(about, table):
     said = " ".join(about.__doc__.split())
     levels = {REDUCED: about.PLAN.levels, HONEST: about.PLAN.honest}
     ends = {
-        noise: [study.of_curve(table, noise, epsilon)[about.PLAN.rounds] for epsilon in levels[noise]]
-        for noise in levels
+        noise: [of_curve(table, noise, epsilon)[about.PLAN.rounds] for epsilon in levels[noise]] for noise in levels
     }
-    plain = study.of_curve(table, NOT_PRIVATE, math.inf)
+    plain = of_curve(table, NOT_PRIVATE, math.inf)
     most = max(row.accuracy for row in table if row.noise == HONEST)
     assert f"{shown(plain[about.PLAN.rounds])} without privacy" in said
     assert f"with the reduced sigma {', '.join(map(shown, ends[REDUCED]))} at eps1 = 50, 100, 250, 500" in said
@@ -105,8 +105,8 @@ def test_a_script_says_how_its_table_ends(about, table):
 
 def test_the_documents_say_how_the_tables_end(about, table):
     (line,) = [line for line in DOCUMENT.read_text().splitlines() if f"simulations/{about.__name__}.py` and" in line]
-    ends = [study.of_curve(table, REDUCED, epsilon)[about.PLAN.rounds] for epsilon in EPSILONS]
-    plain = study.of_curve(table, NOT_PRIVATE, math.inf)[about.PLAN.rounds]
+    ends = [of_curve(table, REDUCED, epsilon)[about.PLAN.rounds] for epsilon in EPSILONS]
+    plain = of_curve(table, NOT_PRIVATE, math.inf)[about.PLAN.rounds]
     assert f"({about.CLAIMS.parameters:,} parameters) reaches {percent(min(ends))} to {percent(max(ends))} %" in line
     assert f"{percent(plain)} % without privacy" in line
     assert f"central ({about.PLAN.target[0]:g}, 10⁻⁹)" in line
@@ -155,12 +155,12 @@ def test_a_table_in_which_a_claim_fails_is_noticed(about, table, noise, epsilon,
     altered = [
         replace(row, **change) if (row.noise, row.epsilon_direction) == (noise, epsilon) else row for row in table
     ]
-    assert any(complaint in line for line in study.failures(altered, about.PLAN, about.CLAIMS))
+    assert any(complaint in line for line in failures(altered, about.PLAN, about.CLAIMS))
 
 
 def test_moments_that_come_out_otherwise_than_drawn_reports_are_noticed(about, table):
     altered = [replace(row, accuracy=0.0) if row.mode == "exact" else row for row in table]
-    assert any("every report drawn" in line for line in study.failures(altered, about.PLAN, about.CLAIMS))
+    assert any("every report drawn" in line for line in failures(altered, about.PLAN, about.CLAIMS))
 
 
 def test_a_table_without_a_curve_is_noticed(about, table):
@@ -168,7 +168,7 @@ def test_a_table_without_a_curve_is_noticed(about, table):
         rest = [
             row for row in table if (row.noise, row.epsilon_direction, row.mode) != (one.noise, one.epsilon, one.mode)
         ]
-        assert list(study.failures(rest, about.PLAN, about.CLAIMS))
+        assert list(failures(rest, about.PLAN, about.CLAIMS))
 
 
 def test_the_papers_rounds_targets_and_counts_are_those_of_the_plan(about):
@@ -231,6 +231,6 @@ class TestRounds:
         assert study.run(at, PLAN, data, claims=wrong, title="tiny") == 1
         (line,) = capsys.readouterr().out.splitlines()[-1:]
         assert line == f"FAILS: a network of {{{TINY.dimension}}} parameters, 1 are claimed"
-        header, rows = read_table(tmp_path / "tiny_quick.csv")
-        assert header[-1].startswith("unverified")
+        above, rows = read_table(tmp_path / "tiny_quick.csv")
+        assert above[-1].startswith("unverified")
         assert {row["round"] for row in rows} == {"0", "2", "4"}

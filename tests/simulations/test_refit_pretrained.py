@@ -9,6 +9,7 @@ import pytest
 
 import refit_images
 import refit_pretrained as study
+import refit_table
 import refit_words
 from frame import RESULTS, Study, read_rows, read_table
 from last_layer import LastLayer
@@ -17,7 +18,8 @@ from p2p_labeldp.accounting.federated import Rounds, safe_projection
 from p2p_labeldp.accounting.reconstruction import ReconstructionBound
 from p2p_labeldp.learning.models import MultinomialRegression
 from p2p_labeldp.learning.networks import MNIST
-from refit_pretrained import FROM_ZEROS, IMAGES, MIDDLE, NARROW, SWEPT, UNTRAINED, WORDS, Row
+from refit_table import MIDDLE, SWEPT, Row, cohorts, of
+from refit_tasks import FROM_ZEROS, IMAGES, NAMES, NARROW, PARAMETERS, PLAN, UNTRAINED, WORDS, WORDS_COHORT, Task
 
 TABLE = RESULTS / "refit_pretrained.csv"
 TINY_BOOK = {1001: ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "sat", "on", "the", "cat"] * 30}
@@ -37,18 +39,18 @@ class TestTable:
     def test_the_committed_table_holds_every_claim(self, table):
         assert list(study.failures(table)) == []
         header, _ = read_table(TABLE)
-        assert set(study.header(table, [])) <= set(header)
+        assert set(refit_table.header(table, [])) <= set(header)
         assert {row.data for row in table} == {"verified"}
 
     def test_the_committed_curves_are_those_of_the_study(self, table):
-        for name in study.NAMES:
+        for name in NAMES:
             (population,) = {row.population for row in table if row.task == name}
-            layer = LastLayer(start=np.zeros((1, study.PARAMETERS[name])))
-            largest = study.WORDS_COHORT if name in (WORDS, FROM_ZEROS) else study.PLAN.cohort
-            plan = replace(study.PLAN, network=layer, population=population, cohort=largest)
+            layer = LastLayer(start=np.zeros((1, PARAMETERS[name])))
+            largest = WORDS_COHORT if name in (WORDS, FROM_ZEROS) else PLAN.cohort
+            plan = replace(PLAN, network=layer, population=population, cohort=largest)
             wanted = list(study.runs(name, plan))
-            for of, curve in wanted:
-                found = study.of(table, name, curve.noise, curve.epsilon, cohort=of.cohort, mode=curve.mode)
+            for at, curve in wanted:
+                found = of(table, name, curve.noise, curve.epsilon, cohort=at.cohort, mode=curve.mode)
                 assert found[0].round == 0
                 assert found[-1].round == curve.rounds
             kinds = {(r.noise, r.epsilon_direction, r.mode, r.expected_cohort) for r in table if r.task == name}
@@ -57,12 +59,12 @@ class TestTable:
     @pytest.mark.parametrize("task", [IMAGES, WORDS])
     @pytest.mark.parametrize("noise", [HONEST, REDUCED])
     def test_sigmas_and_guarantees_are_what_the_accountant_says(self, table, task, noise):
-        row = study.of(table, task, noise, SWEPT)[0]
+        row = of(table, task, noise, SWEPT)[0]
         projection = safe_projection(mechanism(row))
         rounds = Rounds(
             population=row.population,
             sampling_rate=row.expected_cohort / row.population,
-            rounds=study.PLAN.rounds,
+            rounds=PLAN.rounds,
             projection=projection,
         )
         said = rounds.guarantee(sigma=row.sigma, delta=row.central_delta).epsilon
@@ -103,7 +105,7 @@ class TestTable:
 
     @pytest.mark.parametrize(("noise", "accuracy"), [(HONEST, 0.7), (REDUCED, 0.1)])
     def test_small_cohorts_that_come_out_otherwise_are_noticed(self, table, noise, accuracy):
-        few = study.cohorts(table, IMAGES)[0]
+        few = cohorts(table, IMAGES)[0]
         altered = [
             replace(row, accuracy=accuracy)
             if (row.task, row.noise, row.expected_cohort) == (IMAGES, noise, few) and row.round
@@ -117,14 +119,14 @@ class TestTable:
         assert any("every report drawn" in line for line in study.failures(altered))
 
     def test_a_table_without_a_task_is_noticed_as_such(self, table):
-        for name in study.NAMES:
+        for name in NAMES:
             assert any(name in line for line in study.structure([row for row in table if row.task != name]))
 
 
 def mechanism(row):
     """What a client of a row uses."""
     layer = LastLayer(start=np.zeros((1, row.parameters)))
-    return replace(study.PLAN, network=layer).mechanism(row.epsilon_direction)
+    return replace(PLAN, network=layer).mechanism(row.epsilon_direction)
 
 
 class TestLastLayer:
@@ -154,7 +156,7 @@ class TestLastLayer:
         data = Data(clients=features[:, None], labels=labels, test=features, test_labels=labels[:, 0], verified=False)
         layer = LastLayer(start=np.zeros((3, 4)))
         plan = replace(
-            study.PLAN, network=layer, population=4000, cohort=1000.0, rounds=6, rate=4.0, noise_length=4.0, every=6
+            PLAN, network=layer, population=4000, cohort=1000.0, rounds=6, rate=4.0, noise_length=4.0, every=6
         )
         curve = Curve(noise=HONEST, epsilon=16.0, mode="exact", rounds=6)
         first, last = played(plan, curve, data)
@@ -265,9 +267,9 @@ def test_a_quick_run_keeps_what_checks_itself(rng, tmp_path, capsys):
     layer = LastLayer(start=np.zeros((2, 3)))
     x = np.concatenate([rng.standard_normal((300, 2)), np.ones((300, 1))], axis=1).astype(np.float32)
     y = (x[:, :1] > 0).astype(np.int64)
-    task = study.Task(
+    task = Task(
         name=NARROW,
-        plan=replace(study.PLAN, network=layer, population=300),
+        plan=replace(PLAN, network=layer, population=300),
         data=Data(clients=x[:, None], labels=y, test=x, test_labels=y[:, 0], verified=False),
         log_prior=-10.0,
     )

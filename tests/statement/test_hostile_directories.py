@@ -15,8 +15,7 @@ from p2p_labeldp.network.study import CollectedRoster
 from p2p_labeldp.promise import of_clusters, of_views
 from p2p_labeldp.statement import Engine, Status, content, reading, verify
 from statement.rounds import CONFIG, play, receipt_of, sign, write
-
-FILES = ("config.json", "evidence.json", "facts.jsonl", "guarantee.json", "noisy.csv", "result.json")
+from statement.verdicts import FILES
 
 
 @pytest.fixture(scope="module")

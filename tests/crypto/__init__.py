@@ -1,0 +1,1 @@
+"""Keys, signatures and boxes, against the standards and by hand."""
