@@ -258,7 +258,7 @@ def test_a_peer_keeps_asking_until_all_are_known_and_then_falls_silent():
     assert len(hand.sent(Digest)) == before
 
 
-def asked_in_closing(*, hub=3, answers=True, visits=7):
+def asked_in_closing(*, hub=3, answers=True, visits=5):
     """Whom peer 1 asks who is ready, by number, one after the other; nobody tells it anything."""
     hand, _ = closing_peer()
     hand.machine._gossip._point = keys(hub).peer_id
@@ -276,7 +276,7 @@ def test_a_hub_is_asked_first_and_a_few_times_only():
     assert HUB_VISITS == 3
     asked = asked_in_closing()
     assert asked[:3] == [3, 3, 3]
-    assert len(set(asked[3:])) > 1
+    assert asked[3:] != [3, 3]
 
 
 def test_a_hub_that_does_not_answer_is_not_visited_again():
