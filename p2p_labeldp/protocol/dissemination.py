@@ -38,7 +38,7 @@ from p2p_labeldp.protocol.messages import (
     Topic,
 )
 
-HUB_VISITS = 3  # of the exchanges with mates, about either topic; one that brings no news is the last
+HUB_VISITS = 3  # of the exchanges with mates, about either topic
 SLOWEST = 3  # periods between exchanges that keep finding nothing new
 MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
 MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
@@ -49,7 +49,7 @@ FEW_MATES = 4  # below it a stranger is asked beside a mate
 SEEKERS = 8  # of the mates that know each other so many ask a stranger in a tick: what one hears all do, at the hub
 STRANGER_SHARE = 0.55  # of the ticks of a peer, at most
 JITTER = 0.75, 1.25  # times the pause between two ticks
-HUB_PERIODS = 2  # from one visit to the next; the first are spread over the shortest such time: then all is there
+FIRST_TICK_PERIODS = 1.5  # over which the first exchanges of a phase are spread: all members want the same few hubs
 TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
 PATIENCE_PERIODS = 3  # for the reply in an exchange: a stopped mate must not hold up the others
 MIN_PATIENCE_SECONDS = 1.0
@@ -139,14 +139,13 @@ class Dissemination:
         self._ask_for_roster(now)
         if self.closing.complete:
             return
-        member, periods = self._hub(Topic.CLOSING, members), HUB_PERIODS
+        member = self._hub(Topic.CLOSING, members)
         if member is None:
-            periods = 1
             member = self._rng.choice([one for one in members if one != self._me])
         entry = self._directory.find(member)
         if entry is not None and self._pending < MAX_PENDING:
             self._open(address_of(entry), Topic.CLOSING, now)
-        self._machine.set_alarm(ALARM, now + self._jitter(periods * self._period))
+        self._machine.set_alarm(ALARM, now + self._jitter(self._period))
 
     def _hub(self, topic: Topic, members: Collection[bytes]) -> bytes | None:
         """A hub in the first exchanges, or None: then it is any mate's turn. A hub asks the others.
@@ -160,12 +159,6 @@ class Dissemination:
         self._hub_visits[topic] += 1
         others = [hub for hub in hubs(members, self._point) if hub != self._me]
         return self._rng.choice(others) if others else None
-
-    def _done_with_hubs(self, topic: Topic, now: float) -> None:
-        """One had no news: any mate is next, and none too late for that."""
-        self._hub_visits[topic] = HUB_VISITS
-        if topic is Topic.CLOSING:
-            self._machine.hasten_alarm(ALARM, now + self._jitter(self._period))
 
     def _ask_for_roster(self, now: float) -> None:
         """Asks one a tick of those that say they have another roster to show it."""
@@ -196,7 +189,7 @@ class Dissemination:
         """Ticks often enough to be done ``within`` so many seconds, and never less often than before."""
         self._quiet = 0
         self._period = min(self._period, within / TICKS_A_PHASE)
-        self._machine.set_alarm(ALARM, now + self._rng.random() * JITTER[0] * HUB_PERIODS * self._period)
+        self._machine.set_alarm(ALARM, now + self._rng.random() * FIRST_TICK_PERIODS * self._period)
 
     def _pause(self, now: float) -> None:
         rest = len(self._directory.mates) >= self._enough  # who knows too few has no reason to
@@ -277,21 +270,24 @@ class Dissemination:
                 self._contacts.insert(0, to)
             if reply is None:
                 self._asked.add(to.peer_id)
-            if mate and not (isinstance(reply, Offer) and (reply.records or reply.differs)):
-                self._done_with_hubs(topic, now)
             if isinstance(reply, Contradiction):
                 self._on_proof(reply, now)
             if not isinstance(reply, Offer):
+                if mate and (reply is None or topic is Topic.CLOSING):
+                    self._hub_visits[topic] = HUB_VISITS
                 return
             if reply.differs and root:
                 self._open(to, topic, now, in_full=True)
                 return
-            self._absorb(topic, reply.records, now)
+            news = self._absorb(topic, reply.records, now)
+            records = self._select(topic, reply.wanted, salt)
             if topic is Topic.DIRECTORY:
                 self._heard(to, reply, now)
-            records = self._select(topic, reply.wanted, salt)
+                if records:
+                    self._news(now)  # for the other: it will be asked again soon
+            elif not news:  # a hub has at least its own; in the directory it begins with as little as who asks it
+                self._hub_visits[topic] = HUB_VISITS
             if records:
-                self._news(now)  # for the other: it will be asked again soon
                 push = Push(start, topic, records)
                 self._machine.send(to, push, lambda *_: None, now, now + self._patience())
 
@@ -343,20 +339,22 @@ class Dissemination:
             return () if known is None else known.select(wanted, salt)
         return ()
 
-    def _absorb(self, topic: Topic, envelopes: tuple[bytes, ...], now: float) -> None:
+    def _absorb(self, topic: Topic, envelopes: tuple[bytes, ...], now: float) -> int:
+        """Takes records in; returns how many were news."""
         if not envelopes:
-            return
+            return 0
         if topic is Topic.DIRECTORY:
             news, refused = self._directory.absorb(envelopes, now)
         elif self.closing is not None:
             news, refused = self.closing.absorb(envelopes)
         else:
-            return
+            return 0
         for about in refused:
             self._machine.observe(Rejected(peer=self._name, at=now, about=about))
         if news:
             self._news(now)
             self._on_news(now)
+        return news
 
     def take_proofs(self, records: tuple[bytes, ...], now: float) -> None:
         """Takes in records that contradict each other: their signers are struck out."""
