@@ -6,7 +6,6 @@ labels and its randomness protects nothing; it decides how many hops news takes 
 
 from __future__ import annotations
 
-import math
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = ("random_regular", "ring", "small_world", "star", "seeds", "file")
 _REWIRED = 0.1  # share of small-world edges that are rewired: short paths, still many triangles (Watts, Strogatz 1998)
+_SEEDS = 16  # what somebody would keep running; of ten thousand peers each has one or two exchanges with 600
 _ATTEMPTS = 100  # draws of a random graph until one is connected; from degree 3 the first one nearly always is
 
 
@@ -30,9 +30,9 @@ def neighbours(kind: str, size: int, *, degree: int, seed: int, path: str | None
     - ``ring``: each knows the two beside it.
     - ``small_world``: a ring lattice of ``degree`` neighbours, a tenth of its edges rewired, connected.
     - ``star``: all know ordinal 0, and it knows all.
-    - ``seeds``: as a deployment is set up. The first peers, as many as the square root of ``size``, are seeds: each
-      peer is told ``degree`` of them, drawn uniformly, and nobody is told of anybody else. Mates meet at seeds, so
-      that among many clusters a peer finds its own after fewer questions than in another graph.
+    - ``seeds``: as a deployment is set up. A few peers are seeds, evenly spread over the ordinals: each peer is told
+      ``degree`` of them, drawn uniformly, and nobody is told of anybody else. Mates meet at seeds, so that among many
+      clusters a peer finds its own after fewer questions than in another graph.
     - ``file``: an edge list, two ordinals a line; blank lines and what follows ``#`` don't count.
 
     Knowing is mutual, but that seeds are not told who knows them. ``degree`` is read by the random kinds only. It is
@@ -115,10 +115,13 @@ def _disconnected(degree: int, size: int) -> ConfigurationError:
 
 def _seeds(size: int, degree: int, source: random.Random) -> list[list[int]]:
     """Seeds know as many others in a ring of them as they are told, so that none is an island; the rest draw theirs."""
-    count = min(size, max(math.isqrt(size - 1) + 1, degree + 1))
+    count = min(size, max(_SEEDS, degree + 1))
     told = min(degree, count - 1)
-    ring = [sorted((seed + 1 + step) % count for step in range(told)) for seed in range(count)]
-    return ring + [sorted(source.sample(range(count), told)) for _ in range(size - count)]
+    seeds = [step * size // count for step in range(count)]  # processes that hold a range of peers each carry a share
+    graph = [sorted(source.sample(seeds, told)) for _ in range(size)]
+    for step, seed in enumerate(seeds):
+        graph[seed] = sorted(seeds[(step + 1 + i) % count] for i in range(told))
+    return graph
 
 
 def _read(path: str | None, size: int) -> networkx.Graph:

@@ -1,17 +1,17 @@
 """The directory: the signed records of one's own cluster, and a few contacts in every other.
 
 A newcomer knows a few first contacts (``id@host:port``). Whoever it contacts remembers where it is and names a few
-contacts: of the newcomer's own cluster, and some who may know more. The peers of a cluster look for each other around a
-meeting point, which is a hash; of the contacts that may know more one is the nearest to it by id, so that those who
-walk on meet, and one is any, so that nobody can stand in all ways by a choice of its id. A contact is an address and
+contacts: of the newcomer's own cluster, and some who may know more. Of either kind one is the nearest to the meeting
+point of that cluster, so that those who walk on meet, and at a hub; and one is any, so that nobody can stand in all
+ways by a choice of its id. A contact is an address and
 counts for nothing: who answers there proves its id, and its record is verified like any other. Records of other
 clusters never travel, and nobody hands out a list of peers.
 """
 
 from __future__ import annotations
 
-import hashlib
 import random
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -23,12 +23,13 @@ from p2p_labeldp.protocol import admission
 from p2p_labeldp.protocol.admission import MAX_ENROLMENT_BYTES
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.gossip import Entry, GossipSet, open_entry
+from p2p_labeldp.protocol.meeting import distance, meeting_point
 from p2p_labeldp.protocol.messages import Cluster, Contact, Digest, Hash, Host, Offer, Place, Port
 
 KIND = "peer"
-OWN = 2  # contacts of its own cluster that a stranger is told
-NEAR = 1  # contacts nearest to its meeting point
-FAR = 1  # and of any other; with none, clusters fall into islands that find each other late or never
+OWN = 2  # contacts of its own cluster that a stranger is told: the nearest to its meeting point, and any other
+NEAR = 1  # of other clusters, to ask next: nearest to its meeting point
+FAR = 1  # and any other; with none, clusters fall into islands that find each other late or never
 CONTACTS_PER_CLUSTER = 8  # enough that one of them is alive; small enough that all clusters together stay small
 MAX_CONTACT_CLUSTERS = 1024
 MAX_ELSEWHERE = 4096  # signers of records of other clusters that are remembered: only liars send any
@@ -76,11 +77,6 @@ def address_at(contact: Contact) -> Address:
 def contact_of(entry: PeerEntry) -> Contact:
     """Whom to tell others to ask."""
     return Contact(entry.signer, entry.content.cluster, Place(entry.content.host, entry.content.port))
-
-
-def distance(peer_id: bytes, point: bytes) -> int:
-    """Between an id and a meeting point: their exclusive or, of which 64 bits tell any two apart."""
-    return int.from_bytes(peer_id[:8], "big") ^ int.from_bytes(point[:8], "big")
 
 
 def sign_record(record: PeerRecord, keys: KeyRing) -> bytes:
@@ -193,8 +189,9 @@ class Directory:
     def meet(self, peer_id: bytes, cluster: int, at: Place) -> None:
         """Remembers where a peer of another cluster is, by its own authenticated word.
 
-        The freshest few of a cluster are kept: a new one pushes out the one heard of longest ago. Nobody else's word is
-        taken, so nobody can misdirect those who look for this peer.
+        The freshest few of a cluster are kept, and the nearest to its meeting point: a new one pushes out the one of
+        the others heard of longest ago. Nobody else's word is taken, so nobody can misdirect those who look for this
+        peer.
         """
         if cluster == self.cluster or cluster >= self._clusters:
             return
@@ -204,7 +201,8 @@ class Directory:
         known.pop(peer_id, None)
         known[peer_id] = Contact(peer_id, cluster, at)
         if len(known) > CONTACTS_PER_CLUSTER:
-            del known[next(iter(known))]
+            nearest = _nearest_first(known, meeting_point(self._round_id, cluster))[0]
+            del known[next(one for one in known if one != nearest)]
 
     def reply(self, digest: Digest, sender: bytes, rng: random.Random) -> Offer:
         """Answers a digest: what its sender lacks, and the salted ids of what is wanted of it.
@@ -219,25 +217,21 @@ class Directory:
             return self.mates.answer(digest)
         if digest.cluster >= self._clusters:
             raise MalformedMessage("a digest of a cluster that does not exist")
-        found = [one for one in self.contacts.get(digest.cluster, {}).values() if one.peer_id != sender]
-        found = rng.sample(found, min(OWN, len(found))) + self._to_ask_next(digest.cluster, sender, rng)
+        point = meeting_point(self._round_id, digest.cluster)
+        kept = self.contacts.get(digest.cluster, {})
+        ids = _nearest_first([one for one in kept if one != sender], point)
+        found = [kept[one] for one in _first_and_any(ids, 1, OWN - 1, rng)]
+        found += self._to_ask_next(digest.cluster, sender, point, rng)
         if digest.at is not None:
             self.meet(sender, digest.cluster, digest.at)
         return Offer((), b"", tuple(found), cluster=self.cluster)
 
-    def _to_ask_next(self, cluster: int, sender: bytes, rng: random.Random) -> list[Contact]:
+    def _to_ask_next(self, cluster: int, sender: bytes, point: bytes, rng: random.Random) -> list[Contact]:
         """For somebody who looks for ``cluster``: the nearest known to its meeting point, and some of any."""
         others = {one.peer_id: one for c, kept in self.contacts.items() if c != cluster for one in kept.values()}
-        ids = [peer_id for peer_id in (*self.mates.signers, *others) if peer_id != sender]
-        point = self.meeting_point(cluster)
-        ids.sort(key=lambda peer_id: distance(peer_id, point))
-        chosen = ids[:NEAR] + rng.sample(ids[NEAR:], min(FAR, len(ids[NEAR:])))
-        named = [others.get(peer_id) or self.mates.get(peer_id) for peer_id in chosen]
+        ids = _nearest_first([one for one in (*self.mates.signers, *others) if one != sender], point)
+        named = [others.get(one) or self.mates.get(one) for one in _first_and_any(ids, NEAR, FAR, rng)]
         return [contact_of(one) if isinstance(one, Entry) else one for one in named if one is not None]
-
-    def meeting_point(self, cluster: int) -> bytes:
-        """Around which those of a cluster look for each other: another one in each round."""
-        return hashlib.sha256(self._round_id + cluster.to_bytes(4, "big")).digest()
 
     def some_contact(self, rng: random.Random) -> Contact | None:
         """A random contact of a random other cluster, if there is any."""
@@ -249,3 +243,12 @@ class Directory:
     def find(self, peer_id: bytes) -> PeerEntry | None:
         """The record of a peer of the own cluster."""
         return self.mates.get(peer_id)
+
+
+def _nearest_first(ids: Iterable[bytes], point: bytes) -> list[bytes]:
+    return sorted(ids, key=lambda one: distance(one, point))
+
+
+def _first_and_any(ids: list[bytes], first: int, any_other: int, rng: random.Random) -> list[bytes]:
+    rest = ids[first:]
+    return ids[:first] + rng.sample(rest, min(any_other, len(rest)))

@@ -3,25 +3,24 @@
 Each tick opens one or two push-pull exchanges. While everything is news a peer keeps its full pace; each tick without
 news doubles the pause, up to a few periods, and any news restores the pace. A directory that has converged is nearly
 silent, and a late comer still wakes it. A peer without news opens with one hash of its set, and names its records only
-to a mate whose set has another. About who is ready, which all members have to know of all within one phase, they first
-ask the same few.
+to a mate whose set has another. What all members need of all, their records and who is ready, goes by the hubs first.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
+import collections
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from p2p_labeldp.errors import MalformedMessage
 from p2p_labeldp.facts import Name, Rejected
 from p2p_labeldp.protocol.closing import Closing, ReadyRecord
-from p2p_labeldp.protocol.directory import Directory, PeerRecord, address_at, address_of, contact_of, distance
+from p2p_labeldp.protocol.directory import Directory, PeerRecord, address_at, address_of, contact_of
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.gossip import GossipSet, draw_salt
 from p2p_labeldp.protocol.machine import Machine
+from p2p_labeldp.protocol.meeting import distance, hubs, meeting_point
 from p2p_labeldp.protocol.messages import (
     ROUND_START_BYTES,
     AnyMessage,
@@ -39,8 +38,7 @@ from p2p_labeldp.protocol.messages import (
     Topic,
 )
 
-HUB_VISITS = 3  # of the exchanges about who is ready; one that is not answered is the last
-MEMBERS_A_HUB = 64  # the nearest to the meeting point are hubs; so many members come to each, a few times
+HUB_VISITS = 3  # of the exchanges with mates, about either topic
 SLOWEST = 3  # periods between exchanges that keep finding nothing new
 MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
 MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
@@ -48,7 +46,10 @@ MEETING_SHARE = 0.75  # the rest are any: who has chosen its id to be near can d
 FOLLOW_UPS = 2  # mates named by strangers that are asked at once, in a tick; more could be a chain without end
 LONELY_STRANGERS = 3  # asked a tick, one after the other, while no mate is known
 FEW_MATES = 4  # below it a stranger is asked beside a mate
-STRANGER_SHARE = 0.55  # of the ticks in which strangers may help
+SEEKERS = 8  # of the mates that know each other so many ask a stranger in a tick: what one hears all do, at the hub
+STRANGER_SHARE = 0.55  # of the ticks of a peer, at most
+JITTER = 0.75, 1.25  # times the pause between two ticks
+FIRST_TICK_PERIODS = 1.5  # over which the first exchanges of a phase are spread: all members want the same few hubs
 TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
 PATIENCE_PERIODS = 3  # for the reply in an exchange: a stopped mate must not hold up the others
 MIN_PATIENCE_SECONDS = 1.0
@@ -105,7 +106,7 @@ class Dissemination:
         self._place = contact_of(next(iter(directory.mates))).at
         self._first_contacts = frozenset(contacts)
         self._contacts = list(contacts)
-        self._point = directory.meeting_point(directory.cluster)
+        self._point = meeting_point(round_id, directory.cluster)
         self._meeting: list[Address] = []  # strangers that answered, nearest to the meeting point
         self._leads: list[Contact] = []  # mates first, then the nearest to the meeting point
         self._follow_ups = 0
@@ -118,10 +119,10 @@ class Dissemination:
         self._on_proof = on_proof
         self._proof: Contradiction | None = None
         self._roster_asked: set[bytes] = set()
-        self._asked: set[bytes] = set()  # who has answered
+        self._asked: set[bytes] = set()  # who has answered, or has not when it was asked
         self._quiet = 0
         self._pending = 0
-        self._hub_visits = 0
+        self._hub_visits: collections.Counter[Topic] = collections.Counter()
 
     def tick_directory(self, now: float) -> None:
         """Opens this tick's exchanges about the directory."""
@@ -138,24 +139,26 @@ class Dissemination:
         self._ask_for_roster(now)
         if self.closing.complete:
             return
-        entry = self._directory.find(self._whom_to_ask(members))
+        member = self._hub(Topic.CLOSING, members)
+        if member is None:
+            member = self._rng.choice([one for one in members if one != self._me])
+        entry = self._directory.find(member)
         if entry is not None and self._pending < MAX_PENDING:
             self._open(address_of(entry), Topic.CLOSING, now)
         self._machine.set_alarm(ALARM, now + self._jitter(self._period))
 
-    def _whom_to_ask(self, members: tuple[bytes, ...]) -> bytes:
-        """A hub in the first exchanges, then any member.
+    def _hub(self, topic: Topic, members: Collection[bytes]) -> bytes | None:
+        """A hub in the first exchanges, or None: then it is any mate's turn. A hub asks the others.
 
         Everybody has news and needs that of all: where everybody comes by it is there after two visits, about half of
-        the exchanges that it takes among any. A hub that is dead or lies costs three exchanges, not the phase.
+        the exchanges that it takes among any. A hub that is dead or says nothing costs one or two exchanges, one that
+        doles out what it knows three, and none the phase.
         """
-        if self._hub_visits < HUB_VISITS:
-            self._hub_visits += 1
-            count = math.ceil(len(members) / MEMBERS_A_HUB)
-            hubs = heapq.nsmallest(count, members, key=lambda member: distance(member, self._point))
-            if self._me not in hubs:
-                return self._rng.choice(hubs)
-        return self._rng.choice([member for member in members if member != self._me])
+        if self._hub_visits[topic] >= HUB_VISITS:
+            return None
+        self._hub_visits[topic] += 1
+        others = [hub for hub in hubs(members, self._point) if hub != self._me]
+        return self._rng.choice(others) if others else None
 
     def _ask_for_roster(self, now: float) -> None:
         """Asks one a tick of those that say they have another roster to show it."""
@@ -186,7 +189,7 @@ class Dissemination:
         """Ticks often enough to be done ``within`` so many seconds, and never less often than before."""
         self._quiet = 0
         self._period = min(self._period, within / TICKS_A_PHASE)
-        self._machine.set_alarm(ALARM, now + self._rng.random() * self._period)
+        self._machine.set_alarm(ALARM, now + self._rng.random() * FIRST_TICK_PERIODS * self._period)
 
     def _pause(self, now: float) -> None:
         rest = len(self._directory.mates) >= self._enough  # who knows too few has no reason to
@@ -195,7 +198,7 @@ class Dissemination:
         self._machine.set_alarm(ALARM, now + self._jitter(pause))
 
     def _jitter(self, seconds: float) -> float:
-        return seconds * (0.75 + 0.5 * self._rng.random())
+        return seconds * self._rng.uniform(*JITTER)
 
     def _news(self, now: float) -> None:
         self._quiet = 0
@@ -207,16 +210,18 @@ class Dissemination:
         When all mates known say the same, or they are fewer than a cluster must have, there may be others that none of
         them knows: only a stranger can tell.
         """
-        entry = self._directory.mates.any_but(self._me, self._rng)
+        mates = self._directory.mates
+        entry = mates.any_but(self._me, self._rng)
         if entry is None:
             return self._stranger()
-        mate = address_of(entry)
+        hub = self._hub(Topic.DIRECTORY, list(mates.signers))
+        mate = address_of(entry if hub is None else mates.get(hub) or entry)
         if self.complete_roster:
             return [mate]
-        if len(self._directory.mates) <= FEW_MATES:
+        if len(mates) <= FEW_MATES:
             return [mate, *self._stranger()]
-        few = len(self._directory.mates) < self._enough
-        if (few or self._quiet) and self._rng.random() < STRANGER_SHARE:
+        seeks = len(mates) < self._enough or self._quiet
+        if seeks and self._rng.random() < min(STRANGER_SHARE, SEEKERS / len(mates)):
             return self._stranger() or [mate]
         return [mate]
 
@@ -225,12 +230,20 @@ class Dissemination:
         None, if there is nobody."""
         if self._contacts:
             return [self._contacts.pop()]
-        if self._leads:
-            return [address_at(self._leads.pop(0))]
+        lead = self._lead()
+        if lead is not None:
+            return [address_at(lead)]
         if self._meeting and self._rng.random() < MEETING_SHARE:
             return [self._rng.choice(self._meeting)]
         stranger = self._directory.some_contact(self._rng)
         return [] if stranger is None else [address_at(stranger)]
+
+    def _lead(self, *, of_ours: bool = False) -> Contact | None:
+        """Whom others named and who is not a mate since; the best of them. ``of_ours``: none of another cluster."""
+        self._leads = [one for one in self._leads if one.peer_id not in self._directory.mates]
+        if not self._leads or (of_ours and self._leads[0].cluster != self._directory.cluster):
+            return None
+        return self._leads.pop(0)
 
     def _open(self, to: Address, topic: Topic, now: float, *, in_full: bool = False) -> None:
         """Opens an exchange. ``in_full``: names its records, to a mate whose record is missing or whose set differs."""
@@ -255,21 +268,26 @@ class Dissemination:
             not_yet = reply is None or (isinstance(reply, Refusal) and reply.retry)  # no process, or no round so far
             if not_yet and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)
-            if reply is None and topic is Topic.CLOSING:
-                self._hub_visits = HUB_VISITS
+            if reply is None:
+                self._asked.add(to.peer_id)
             if isinstance(reply, Contradiction):
                 self._on_proof(reply, now)
             if not isinstance(reply, Offer):
+                if mate and (reply is None or topic is Topic.CLOSING):
+                    self._hub_visits[topic] = HUB_VISITS
                 return
             if reply.differs and root:
                 self._open(to, topic, now, in_full=True)
                 return
-            self._absorb(topic, reply.records, now)
+            news = self._absorb(topic, reply.records, now)
+            records = self._select(topic, reply.wanted, salt)
             if topic is Topic.DIRECTORY:
                 self._heard(to, reply, now)
-            records = self._select(topic, reply.wanted, salt)
+                if records:
+                    self._news(now)  # for the other: it will be asked again soon
+            elif not news:  # a hub has at least its own; in the directory it begins with as little as who asks it
+                self._hub_visits[topic] = HUB_VISITS
             if records:
-                self._news(now)  # for the other: it will be asked again soon
                 push = Push(start, topic, records)
                 self._machine.send(to, push, lambda *_: None, now, now + self._patience())
 
@@ -295,9 +313,10 @@ class Dissemination:
             del self._leads[MAX_LEADS:]
         if self._pending >= MAX_PENDING:
             return
-        if self._leads and self._leads[0].cluster == ours and self._follow_ups:
+        named = self._lead(of_ours=True) if self._follow_ups else None
+        if named is not None:
             self._follow_ups -= 1
-            self._open(address_at(self._leads.pop(0)), Topic.DIRECTORY, now, in_full=True)
+            self._open(address_at(named), Topic.DIRECTORY, now, in_full=True)
         elif len(mates) == 1 and self._more_strangers:
             self._more_strangers -= 1
             for stranger in self._stranger():
@@ -320,20 +339,22 @@ class Dissemination:
             return () if known is None else known.select(wanted, salt)
         return ()
 
-    def _absorb(self, topic: Topic, envelopes: tuple[bytes, ...], now: float) -> None:
+    def _absorb(self, topic: Topic, envelopes: tuple[bytes, ...], now: float) -> int:
+        """Takes records in; returns how many were news."""
         if not envelopes:
-            return
+            return 0
         if topic is Topic.DIRECTORY:
             news, refused = self._directory.absorb(envelopes, now)
         elif self.closing is not None:
             news, refused = self.closing.absorb(envelopes)
         else:
-            return
+            return 0
         for about in refused:
             self._machine.observe(Rejected(peer=self._name, at=now, about=about))
         if news:
             self._news(now)
             self._on_news(now)
+        return news
 
     def take_proofs(self, records: tuple[bytes, ...], now: float) -> None:
         """Takes in records that contradict each other: their signers are struck out."""

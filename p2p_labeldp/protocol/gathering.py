@@ -20,10 +20,11 @@ from p2p_labeldp.protocol.gossip import draw_salt
 from p2p_labeldp.protocol.kept import Heard
 from p2p_labeldp.protocol.machine import Machine
 from p2p_labeldp.protocol.manifest import OpenedManifest
+from p2p_labeldp.protocol.meeting import hubs, meeting_point
 from p2p_labeldp.protocol.messages import ROUND_START_BYTES, AnyMessage, Digest, Offer, Topic
 
 FIRST_CONTACTS_A_TICK = 8  # at least
-FINAL_PULLS_A_CLUSTER = 2  # right before the deadline, from different members
+ASKED_A_CLUSTER = 3  # first contacts a tick for each cluster, until a record of every one is here
 SEND_SECONDS = 5.0
 SLOWEST_PULL = 4  # periods between pulls that keep finding nothing new
 
@@ -72,26 +73,30 @@ class Gathering:
             self._contacts.add(Address(peer_id, host, port))
 
     def on_pull(self, now: float) -> None:
-        """A few first contacts, or as many as there are clusters while nobody is known of one: so it is found in a tick
-        or two, however many others are. And one member of each cluster whose last pulls were worth it."""
+        """A few first contacts, or some for every cluster while nobody is known of one: so 95 % of those not found yet
+        are in a tick, however many they are. And one member of each cluster whose last pulls were worth it."""
         self._keep_heard(now)  # all since the last tick at once: a restart that knows most of them finds the others
         clusters = self._opened.clustering.count
-        wanted = clusters if len(list(self._census)) < clusters else 0
+        wanted = ASKED_A_CLUSTER * clusters if len(list(self._census)) < clusters else 0
         for contact in self._contacts.take(max(FIRST_CONTACTS_A_TICK, wanted)):
             self._pull(contact, None, now)
         for cluster in self._census:
             if self._next_pull.get(cluster, 0.0) <= now:
-                self._pull_from_members(cluster, 1, now)
+                self._pull(address_of(self._rng.choice(self._census.members(cluster))), cluster, now)
                 pause = self._terms.gossip_period * min(1 << self._quiet.get(cluster, 0), SLOWEST_PULL)
                 self._next_pull[cluster] = now + pause
         self._plan_ahead()
         self._machine.set_alarm("pull", now + self._terms.gossip_period)
 
     def on_final_pull(self, now: float) -> None:
-        """The last chance to hear of somebody."""
+        """From each cluster's hubs, who should have heard of everybody, and from any member, in case that they lie."""
         self._machine.clear_alarm("pull")
         for cluster in self._census:
-            self._pull_from_members(cluster, FINAL_PULLS_A_CLUSTER, now)
+            members = {entry.signer: entry for entry in self._census.members(cluster)}
+            chosen = hubs(members, meeting_point(self._opened.round_id, cluster))
+            rest = [member for member in members if member not in chosen]
+            for member in (*chosen, *self._rng.sample(rest, min(1, len(rest)))):
+                self._pull(address_of(members[member]), cluster, now)
 
     def end(self) -> None:
         """Pulls no more, and takes in no record that is still on its way."""
@@ -114,11 +119,6 @@ class Gathering:
                 self._absorb(reply.records, cluster, now)
 
         self._machine.send(to, digest, offered, now, now + SEND_SECONDS)
-
-    def _pull_from_members(self, cluster: int, count: int, now: float) -> None:
-        entries = self._census.members(cluster)
-        for entry in self._rng.sample(entries, min(count, len(entries))):
-            self._pull(address_of(entry), cluster, now)
 
     def _absorb(self, envelopes: tuple[bytes, ...], pulled: int | None, now: float) -> None:
         news = 0

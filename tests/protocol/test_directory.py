@@ -9,6 +9,7 @@ from p2p_labeldp.protocol import directory as module
 from p2p_labeldp.protocol import gossip
 from p2p_labeldp.protocol.directory import CONTACTS_PER_CLUSTER, FAR, NEAR, OWN, Directory, open_record
 from p2p_labeldp.protocol.gossip import salted_id, short_id
+from p2p_labeldp.protocol.meeting import distance, meeting_point
 from p2p_labeldp.protocol.messages import MAX_CONTACTS, Contact, Digest, Place, Topic
 from protocol.little_round import DEADLINES, OPENED, keys, open_round, record
 
@@ -131,10 +132,14 @@ def named(offer):
     return [one.peer_id for one in offer.contacts]
 
 
-def test_contacts_are_bounded_per_cluster_and_the_freshest_stay():
+def test_contacts_are_bounded_per_cluster_and_the_nearest_and_the_freshest_stay():
     found, numbers = make(), range(10, 10 + CONTACTS_PER_CLUSTER + 5)
     meet(found, numbers, cluster=1)
-    assert list(found.contacts[1]) == [keys(i).peer_id for i in numbers][-CONTACTS_PER_CLUSTER:]
+    met = [keys(i).peer_id for i in numbers]
+    nearest = min(met, key=lambda one: distance(one, meeting_point(OPENED.round_id, 1)))
+    freshest = [one for one in met if one != nearest][1 - CONTACTS_PER_CLUSTER :]
+    assert set(found.contacts[1]) == {nearest, *freshest}
+    assert len(found.contacts[1]) == CONTACTS_PER_CLUSTER
     assert len(found.mates) == 0
 
 
@@ -188,18 +193,16 @@ def test_a_stranger_is_told_of_its_cluster_and_of_somebody_to_ask_next_and_gets_
     assert not set(named(offer)[OWN:]) & {keys(i).peer_id for i in range(40, 44)}
 
 
-def test_the_nearest_to_the_meeting_point_is_always_named():
+def test_the_nearest_to_the_meeting_point_of_either_kind_is_always_named_and_one_of_any():
     found = make(*(record(i) for i in range(1, 31)))
+    meet(found, range(40, 44), cluster=1)
     meet(found, range(50, 54), cluster=2)
-    ids = [keys(i).peer_id for i in (*range(1, 31), *range(50, 54))]
-    nearest = min(ids, key=lambda one: module.distance(one, found.meeting_point(1)))
-    assert all(nearest in named(asked(found, 1, seed=seed)) for seed in range(10))
-    assert len({one for seed in range(10) for one in named(asked(found, 1, seed=seed))}) > 4  # the other is any
-
-
-def test_meeting_points_differ_by_cluster_and_by_round():
-    other = Directory(cluster=0, clusters=3, keys=keys(1), round_id=OTHER_ROUND.round_id, expires_by=40.0)
-    assert len({make().meeting_point(0), make().meeting_point(1), other.meeting_point(0)}) == 3
+    point = meeting_point(OPENED.round_id, 1)
+    for numbers, named_there in ((range(40, 44), slice(OWN)), ((*range(1, 31), *range(50, 54)), slice(OWN, None))):
+        nearest = min((keys(i).peer_id for i in numbers), key=lambda one: distance(one, point))
+        names = [named(asked(found, 1, seed=seed))[named_there] for seed in range(20)]
+        assert all(one[0] == nearest for one in names)
+        assert len({one[1] for one in names}) > 2
 
 
 def test_a_stranger_is_not_told_of_itself():

@@ -1,8 +1,10 @@
 """The learner asks strangers and members for records until it knows who is there; what does not verify is left out."""
 
+import pytest
+
 from p2p_labeldp.facts import Rejected
 from p2p_labeldp.protocol import census, gathering
-from p2p_labeldp.protocol.gathering import FIRST_CONTACTS_A_TICK
+from p2p_labeldp.protocol.gathering import ASKED_A_CLUSTER
 from p2p_labeldp.protocol.gossip import salted_id, short_id
 from p2p_labeldp.protocol.messages import Digest, GetManifest, GetRoster, Offer
 from protocol.little_round import (
@@ -24,37 +26,57 @@ from protocol.little_round import (
 def test_who_asks_for_the_manifest_is_asked_for_records():
     hand = Hand(collector())
     hand.start()
-    for i in range(1, FIRST_CONTACTS_A_TICK + 4):
+    at_once = ASKED_A_CLUSTER * OPENED.clustering.count
+    for i in range(1, at_once + 4):
         hand.receive(GetManifest(f"peer-{i}", 7000), keys(i).peer_id, 0.1)
     hand.run(1.0)
-    assert len({send.to for send in hand.sent(Digest)}) == FIRST_CONTACTS_A_TICK
+    assert len({send.to for send in hand.sent(Digest)}) == at_once
     hand.run(2.0)
-    assert sorted(send.to.host for send in hand.sent(Digest)) == sorted(
-        f"peer-{i}" for i in range(1, FIRST_CONTACTS_A_TICK + 4)
-    )
+    assert sorted(send.to.host for send in hand.sent(Digest)) == sorted(f"peer-{i}" for i in range(1, at_once + 4))
     assert all(send.message.records == () for send in hand.sent(Digest))
 
 
-def test_as_many_strangers_are_asked_as_there_are_clusters_until_one_is_known_of_each(monkeypatch):
+def test_some_strangers_are_asked_for_each_cluster_until_one_is_known_of_all(monkeypatch):
     """A few a tick would find the last of a hundred clusters when the round is over."""
     monkeypatch.setattr(gathering, "FIRST_CONTACTS_A_TICK", 1)
     hand = Hand(collector())
     hand.start()
-    for i in range(1, 10):
+    many = ASKED_A_CLUSTER * OPENED.clustering.count
+    for i in range(100, 101 + 3 * many):
         hand.receive(GetManifest(f"peer-{i}", 7000), keys(i).peer_id, 0.1)
 
     def strangers(until):
         before = len(hand.sent(Digest))
         hand.run(until)
-        return [send for send in hand.sent(Digest)[before:] if send.to.host < "peer-20" or len(send.to.host) == 6]
+        return [send for send in hand.sent(Digest)[before:] if len(send.to.host) == len("peer-100")]
 
     asked = strangers(1.0)
-    assert len(asked) == OPENED.clustering.count == 3
+    assert len(asked) == many
     hand.answer(asked[0], Offer((record(20, cluster=1), record(21, cluster=2)), b""), 1.1)
     asked = strangers(2.0)
-    assert len(asked) == 3  # of one cluster nobody is known yet
+    assert len(asked) == many  # of one cluster nobody is known yet
     hand.answer(asked[0], Offer((record(22, cluster=0),), b""), 2.1)
     assert len(strangers(3.0)) == 1
+
+
+@pytest.mark.parametrize("hub", [3, 5])
+def test_right_before_the_deadline_a_hub_is_asked_and_another(hub, monkeypatch):
+    """Whoever made its id to be a hub can keep nobody out of the roster by itself."""
+    monkeypatch.setattr(gathering, "meeting_point", lambda *_: keys(hub).peer_id)
+    others = set()
+    for seed in range(10):
+        hand = Hand(collector())
+        hand.machine._gathering._rng.seed(seed)
+        hand.start()
+        feed(hand, *(record(i) for i in MEMBERS))
+        hand.run(DEADLINES.join - 0.6)
+        before = len(hand.sent(Digest))
+        hand.run(DEADLINES.join - 0.1)
+        first, second = hand.sent(Digest)[before:]
+        assert first.to == address(hub)
+        others.add(second.to)
+    assert address(hub) not in others
+    assert len(others) > 1
 
 
 def test_a_first_contact_that_does_not_answer_is_asked_again():

@@ -73,10 +73,29 @@ async def test_places_that_nobody_asks_are_forgotten_also_by_those_who_gave_up_w
     crowd.tasks[1].cancel()
     crowd.tasks[2].cancel()
     await crowd.ask()
-    assert set(turns._places) == {HERE}
+    assert set(turns._lines) == {HERE}
     await crowd.end()
     assert crowd.at == [HERE]
-    assert not turns._places
+    assert not turns._lines
+
+
+async def test_who_waits_for_its_place_keeps_no_turn_from_others():
+    """Ten wait for a place that two talk to, and none of them stands before who came later for another place."""
+    crowd = Crowd(Turns(in_all=4, to_one=2))
+    assert await crowd.ask(*[HERE] * 12) == [HERE, HERE]
+    assert await crowd.ask(THERE, THERE) == [HERE, HERE, THERE, THERE]
+    await crowd.end()
+    assert len(crowd.at) == 14
+
+
+async def test_who_waits_in_a_long_line_for_any_turn_keeps_none_of_its_place():
+    """A place that many ask is talked to by as many as may be, however long the line for other places is."""
+    crowd = Crowd(Turns(in_all=2, to_one=2))
+    others = [("127.0.0.1", port) for port in range(10, 18)]
+    assert await crowd.ask(others[0], others[1]) == others[:2]
+    await crowd.ask(HERE, *others[2:], HERE, HERE)
+    await crowd.end()
+    assert crowd.at == [*others[:2], HERE, *others[2:], HERE, HERE]  # in the order in which they came
 
 
 async def test_who_waits_for_a_turn_has_the_whole_time_for_its_answer(monkeypatch):

@@ -18,7 +18,7 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Outcome
 from p2p_labeldp.network.swarm import presets, scenario, searching
 
-FIRST, SCENARIOS = 300, 350  # one of the few that end "invalid" is among them
+FIRST, SCENARIOS = 1450, 350  # one of the few that end "invalid" is among them
 WITHIN = 500  # scenarios in which each bug has to be found
 
 
@@ -65,8 +65,8 @@ def test_mates_are_uniform_over_all_scenarios_and_a_draw_that_is_not_is_found(ho
 
 def test_a_failing_scenario_is_shrunk_to_the_faults_it_needs(monkeypatch):
     BUGS["strangers_answered"](monkeypatch)
-    (failure,) = searching.search(1, "any", 1).failures
-    drawn = scenario.draw(1, "any")
+    (failure,) = searching.search(11, "any", 1).failures
+    drawn = scenario.draw(11, "any")
     assert len(drawn.faults) > 1
     assert [type(fault).__name__ for fault in failure.faults] == ["Lie"]
     assert scenario.play(searching.only(drawn, failure.kept)).broken
@@ -74,7 +74,7 @@ def test_a_failing_scenario_is_shrunk_to_the_faults_it_needs(monkeypatch):
 
 
 def test_only_faults_that_the_scenario_has_can_be_left_in():
-    drawn = scenario.draw(1, "any")
+    drawn = scenario.draw(11, "any")
     with pytest.raises(ConfigurationError, match="--only"):
         searching.only(drawn, [len(drawn.faults)])
 
@@ -94,5 +94,5 @@ def test_one_seed_gives_one_trace_in_any_process_and_another_seed_another():
 
 
 def test_a_fault_changes_the_trace():
-    drawn = scenario.draw(1, "any")
+    drawn = scenario.draw(11, "any")
     assert scenario.play(drawn).trace_hash != scenario.play(searching.only(drawn, [])).trace_hash
