@@ -38,7 +38,8 @@ from p2p_labeldp.protocol.messages import (
     Topic,
 )
 
-HUB_VISITS = 3  # of the exchanges with mates, about either topic
+HUB_VISITS = {Topic.DIRECTORY: 3, Topic.CLOSING: 2}  # the first of the exchanges with mates
+FIRST_VISIT_PERIODS = 2  # after it in the closing: then all members have been at the hubs, and the next finds it all
 SLOWEST = 3  # periods between exchanges that keep finding nothing new
 MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
 MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
@@ -53,7 +54,7 @@ FIRST_TICK_PERIODS = 1.5  # over which the first exchanges of a phase are spread
 TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
 PATIENCE_PERIODS = 3  # for the reply in an exchange: a stopped mate must not hold up the others
 MIN_PATIENCE_SECONDS = 1.0
-MAX_PENDING = 2  # exchanges not yet answered; on a machine or network that is too slow, more would only add to it
+MAX_PENDING = 1  # exchanges about a topic not yet answered; on a machine that is behind, more would only add to it
 TOLD = 4  # members that each peer tells of a proof, and each of those four; who asks hears of it anyway
 ALARM = "gossip"
 
@@ -121,14 +122,14 @@ class Dissemination:
         self._roster_asked: set[bytes] = set()
         self._asked: set[bytes] = set()  # who has answered, or has not when it was asked
         self._quiet = 0
-        self._pending = 0
+        self._pending: collections.Counter[Topic] = collections.Counter()
         self._hub_visits: collections.Counter[Topic] = collections.Counter()
 
     def tick_directory(self, now: float) -> None:
         """Opens this tick's exchanges about the directory."""
         self._follow_ups = FOLLOW_UPS
         self._more_strangers = LONELY_STRANGERS - 1
-        if self._pending < MAX_PENDING:
+        if self._pending[Topic.DIRECTORY] < MAX_PENDING:
             for to in self._directory_targets():
                 self._open(to, Topic.DIRECTORY, now)
         self._pause(now)
@@ -143,22 +144,29 @@ class Dissemination:
         if member is None:
             member = self._rng.choice([one for one in members if one != self._me])
         entry = self._directory.find(member)
-        if entry is not None and self._pending < MAX_PENDING:
+        if entry is not None and self._pending[Topic.CLOSING] < MAX_PENDING:
             self._open(address_of(entry), Topic.CLOSING, now)
-        self._machine.set_alarm(ALARM, now + self._jitter(self._period))
+        periods = FIRST_VISIT_PERIODS if self._hub_visits[Topic.CLOSING] == 1 else 1
+        self._machine.set_alarm(ALARM, now + self._jitter(periods * self._period))
 
     def _hub(self, topic: Topic, members: Collection[bytes]) -> bytes | None:
         """A hub in the first exchanges, or None: then it is any mate's turn. A hub asks the others.
 
         Everybody has news and needs that of all: where everybody comes by it is there after two visits, about half of
         the exchanges that it takes among any. A hub that is dead or says nothing costs one or two exchanges, one that
-        doles out what it knows three, and none the phase.
+        doles out what it knows all of them, and none the phase.
         """
-        if self._hub_visits[topic] >= HUB_VISITS:
+        if self._hub_visits[topic] >= HUB_VISITS[topic]:
             return None
         self._hub_visits[topic] += 1
         others = [hub for hub in hubs(members, self._point) if hub != self._me]
         return self._rng.choice(others) if others else None
+
+    def _done_with_hubs(self, topic: Topic, now: float) -> None:
+        """Any mate is next, and not later for having tried."""
+        self._hub_visits[topic] = HUB_VISITS[topic]
+        if topic is Topic.CLOSING:
+            self._machine.hasten_alarm(ALARM, now + self._jitter(self._period))
 
     def _ask_for_roster(self, now: float) -> None:
         """Asks one a tick of those that say they have another roster to show it."""
@@ -264,7 +272,7 @@ class Dissemination:
         digest = Digest(start, topic, cluster, have, records, salt, at, root)
 
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
-            self._pending -= 1
+            self._pending[topic] -= 1
             not_yet = reply is None or (isinstance(reply, Refusal) and reply.retry)  # no process, or no round so far
             if not_yet and to in self._first_contacts and to not in self._contacts:
                 self._contacts.insert(0, to)
@@ -274,7 +282,7 @@ class Dissemination:
                 self._on_proof(reply, now)
             if not isinstance(reply, Offer):
                 if mate and (reply is None or topic is Topic.CLOSING):
-                    self._hub_visits[topic] = HUB_VISITS
+                    self._done_with_hubs(topic, now)
                 return
             if reply.differs and root:
                 self._open(to, topic, now, in_full=True)
@@ -286,12 +294,12 @@ class Dissemination:
                 if records:
                     self._news(now)  # for the other: it will be asked again soon
             elif not news:  # a hub has at least its own; in the directory it begins with as little as who asks it
-                self._hub_visits[topic] = HUB_VISITS
+                self._done_with_hubs(topic, now)
             if records:
                 push = Push(start, topic, records)
                 self._machine.send(to, push, lambda *_: None, now, now + self._patience())
 
-        self._pending += 1
+        self._pending[topic] += 1
         self._machine.send(to, digest, offered, now, now + self._patience())
 
     def _patience(self) -> float:
@@ -311,7 +319,7 @@ class Dissemination:
             self._leads += [one for one in reply.contacts if not (one.peer_id in known or one.peer_id in mates)]
             self._leads.sort(key=lambda one: (one.cluster != ours, distance(one.peer_id, self._point)))
             del self._leads[MAX_LEADS:]
-        if self._pending >= MAX_PENDING:
+        if self._pending[Topic.DIRECTORY] >= MAX_PENDING:
             return
         named = self._lead(of_ours=True) if self._follow_ups else None
         if named is not None:
@@ -352,7 +360,8 @@ class Dissemination:
         for about in refused:
             self._machine.observe(Rejected(peer=self._name, at=now, about=about))
         if news:
-            self._news(now)
+            if topic is Topic.DIRECTORY:  # the closing keeps its pace
+                self._news(now)
             self._on_news(now)
         return news
 

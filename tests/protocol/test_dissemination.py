@@ -4,7 +4,7 @@ import pytest
 
 from p2p_labeldp.protocol import dissemination
 from p2p_labeldp.protocol.dissemination import FEW_MATES, HUB_VISITS
-from p2p_labeldp.protocol.messages import Contact, Digest, Offer, Place
+from p2p_labeldp.protocol.messages import Contact, Digest, Offer, Place, Topic
 from protocol.little_round import Hand, address, keys, peer, record
 
 MATES = range(2, 12)
@@ -44,9 +44,9 @@ def asked(*, knows=(), contacts=(), hub=HUB, seed=1, reply=nothing, until=15.0):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_hub_is_asked_first_and_a_few_times_only(seed):
-    everybody = asked(knows=MATES, seed=seed)
-    assert everybody[:HUB_VISITS] == [HUB] * HUB_VISITS
-    assert len(set(everybody[HUB_VISITS:])) > 1
+    everybody, visits = asked(knows=MATES, seed=seed), HUB_VISITS[Topic.DIRECTORY]
+    assert everybody[:visits] == [HUB] * visits
+    assert len(set(everybody[visits:])) > 1
 
 
 def test_a_hub_that_does_not_answer_is_not_visited_again():

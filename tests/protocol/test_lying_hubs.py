@@ -5,7 +5,7 @@ import pytest
 from p2p_labeldp.facts import Outcome
 from p2p_labeldp.protocol import dissemination
 from p2p_labeldp.protocol.meeting import hubs, meeting_point
-from p2p_labeldp.protocol.messages import Digest, Offer
+from p2p_labeldp.protocol.messages import Digest, Offer, Topic
 from protocol.scenes import Scene
 
 
@@ -43,5 +43,5 @@ def test_a_hub_that_says_little_keeps_nobody_from_reporting(study_of, says, seed
 
 def test_a_hub_that_is_visited_as_long_as_it_answers_does(study_of, monkeypatch):
     """The control."""
-    monkeypatch.setattr(dissemination, "HUB_VISITS", 100)
+    monkeypatch.setattr(dissemination, "HUB_VISITS", dict.fromkeys(Topic, 100))
     assert reports_with_lying_hubs(study_of(seed=1, sizes=(20, 20, 20)), one_record) < 57
