@@ -140,12 +140,13 @@ class Dissemination:
         self._ask_for_roster(now)
         if self.closing.complete:
             return
-        member = self._hub(Topic.CLOSING, members)
-        if member is None:
-            member = self._rng.choice([one for one in members if one != self._me])
-        entry = self._directory.find(member)
-        if entry is not None and self._pending[Topic.CLOSING] < MAX_PENDING:
-            self._open(address_of(entry), Topic.CLOSING, now)
+        if self._pending[Topic.CLOSING] < MAX_PENDING:
+            member = self._hub(Topic.CLOSING, members)
+            if member is None:
+                member = self._rng.choice([one for one in members if one != self._me])
+            entry = self._directory.find(member)
+            if entry is not None:
+                self._open(address_of(entry), Topic.CLOSING, now)
         periods = FIRST_VISIT_PERIODS if self._hub_visits[Topic.CLOSING] == 1 else 1
         self._machine.set_alarm(ALARM, now + self._jitter(periods * self._period))
 
