@@ -54,7 +54,8 @@ FIRST_TICK_PERIODS = 1.5  # over which the first exchanges of a phase are spread
 TICKS_A_PHASE = 9  # six exchanges spread what is news to everybody, with the pushes between them
 PATIENCE_PERIODS = 3  # for the reply in an exchange: a stopped mate must not hold up the others
 MIN_PATIENCE_SECONDS = 1.0
-MAX_PENDING = 1  # exchanges about a topic not yet answered; on a machine that is behind, more would only add to it
+MAX_PENDING = {Topic.DIRECTORY: 2, Topic.CLOSING: 1}  # exchanges not yet answered: where all have to be done in one
+# short phase, more of them would only add to what a machine is behind with; where one is lost, a second one helps
 TOLD = 4  # members that each peer tells of a proof, and each of those four; who asks hears of it anyway
 ALARM = "gossip"
 
@@ -122,6 +123,7 @@ class Dissemination:
         self._roster_asked: set[bytes] = set()
         self._asked: set[bytes] = set()  # who has answered, or has not when it was asked
         self._quiet = 0
+        self._let_pass = False  # the last tick, waiting for a reply
         self._pending: collections.Counter[Topic] = collections.Counter()
         self._hub_visits: collections.Counter[Topic] = collections.Counter()
 
@@ -129,7 +131,14 @@ class Dissemination:
         """Opens this tick's exchanges about the directory."""
         self._follow_ups = FOLLOW_UPS
         self._more_strangers = LONELY_STRANGERS - 1
-        if self._pending[Topic.DIRECTORY] < MAX_PENDING:
+        waits = self._pending[Topic.DIRECTORY]
+        if waits and not self._let_pass and len(self._directory.mates) > 1:
+            # On a machine that is behind all wait, and would only ask for more. Who knows nobody has to hurry.
+            self._let_pass = True
+            self._machine.set_alarm(ALARM, now + self._jitter(self._period))
+            return
+        self._let_pass = False
+        if waits < MAX_PENDING[Topic.DIRECTORY]:
             for to in self._directory_targets():
                 self._open(to, Topic.DIRECTORY, now)
         self._pause(now)
@@ -140,7 +149,7 @@ class Dissemination:
         self._ask_for_roster(now)
         if self.closing.complete:
             return
-        if self._pending[Topic.CLOSING] < MAX_PENDING:
+        if self._pending[Topic.CLOSING] < MAX_PENDING[Topic.CLOSING]:
             member = self._hub(Topic.CLOSING, members)
             if member is None:
                 member = self._rng.choice([one for one in members if one != self._me])
@@ -320,7 +329,7 @@ class Dissemination:
             self._leads += [one for one in reply.contacts if not (one.peer_id in known or one.peer_id in mates)]
             self._leads.sort(key=lambda one: (one.cluster != ours, distance(one.peer_id, self._point)))
             del self._leads[MAX_LEADS:]
-        if self._pending[Topic.DIRECTORY] >= MAX_PENDING:
+        if self._pending[Topic.DIRECTORY] >= MAX_PENDING[Topic.DIRECTORY]:
             return
         named = self._lead(of_ours=True) if self._follow_ups else None
         if named is not None:
