@@ -4,8 +4,8 @@
 
 Every peer has its own address, key, server and state, and talks HTTP, to peers of its own process too. It is to take
 less than 120 s on two idle cores, so at most 240 s of CPU. The phases leave a quarter of both cores unused. On cores
-that others use, where an exchange takes more than 1.15 ms, clusters come too late and abstain: ``--slow 2`` gives every
-phase twice its length.
+that others use, where an exchange takes more than 1.16 ms, clusters may come too late and abstain: ``--slow 2`` gives
+every phase twice its length.
 
 A process verifies each record once, whichever of its peers asks, so as many processes as there are cores are best.
 """

@@ -3,7 +3,7 @@
 import pytest
 
 from p2p_labeldp.protocol import dissemination
-from p2p_labeldp.protocol.dissemination import FEW_MATES, HUB_VISITS
+from p2p_labeldp.protocol.dissemination import FEW_MATES, HUB_VISITS, JITTER
 from p2p_labeldp.protocol.messages import Contact, Digest, Offer, Place, Topic
 from protocol.little_round import Hand, address, keys, peer, record
 
@@ -105,3 +105,30 @@ def test_of_many_mates_some_ask_strangers_and_of_few_each_does(monkeypatch):
     many = share(range(2, 80))
     monkeypatch.setattr(dissemination, "SEEKERS", 1000)
     assert many < share(range(2, 80))
+
+
+def test_who_waits_for_a_reply_lets_one_tick_pass_and_has_two_questions_open_at_most():
+    hand = Hand(peer(1))
+    hand.start()
+    hand.tell(*(record(i) for i in MATES), now=0.0)
+    sent = []
+    while (now := hand.machine.wake_at()) < 15.0:
+        before = len(hand.sent(Digest))
+        hand.machine.wake(now)
+        hand.settle()
+        sent += [now] * (len(hand.sent(Digest)) - before)
+    first, second = sent
+    shortest, _ = JITTER
+    assert second - first >= 2 * shortest  # seconds, of periods of one
+
+
+def test_who_knows_nobody_lets_no_tick_pass():
+    hand = Hand(peer(1, contacts=(address(20), address(21))))
+    hand.start()
+    sent = []
+    while len(sent) < 2:
+        before, now = len(hand.sent(Digest)), hand.machine.wake_at()
+        hand.machine.wake(now)
+        hand.settle()
+        sent += [now] * (len(hand.sent(Digest)) - before)
+    assert sent[1] - sent[0] <= JITTER[1]
