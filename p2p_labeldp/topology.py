@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = ("random_regular", "ring", "small_world", "star", "seeds", "file")
 _REWIRED = 0.1  # share of small-world edges that are rewired: short paths, still many triangles (Watts, Strogatz 1998)
-_SEEDS = 16  # what somebody would keep running; of ten thousand peers each has one or two exchanges with 600
+_SEEDS = 16  # as many as somebody would keep running
 _ATTEMPTS = 100  # draws of a random graph until one is connected; from degree 3 the first one nearly always is
 
 

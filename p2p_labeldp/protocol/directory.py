@@ -3,15 +3,13 @@
 A newcomer knows a few first contacts (``id@host:port``). Whoever it contacts remembers where it is and names a few
 contacts: of the newcomer's own cluster, and some who may know more. Of either kind one is the nearest to the meeting
 point of that cluster, so that those who walk on meet, and at a hub; and one is any, so that nobody can stand in all
-ways by a choice of its id. A contact is an address and
-counts for nothing: who answers there proves its id, and its record is verified like any other. Records of other
-clusters never travel, and nobody hands out a list of peers.
+ways by a choice of its id. A contact is an address and counts for nothing: who answers there proves its id, and its
+record is verified like any other. Records of other clusters never travel, and nobody hands out a list of peers.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -23,7 +21,7 @@ from p2p_labeldp.protocol import admission
 from p2p_labeldp.protocol.admission import MAX_ENROLMENT_BYTES
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.gossip import Entry, GossipSet, open_entry
-from p2p_labeldp.protocol.meeting import distance, meeting_point
+from p2p_labeldp.protocol.meeting import meeting_point, nearest_first
 from p2p_labeldp.protocol.messages import Cluster, Contact, Digest, Hash, Host, Offer, Place, Port
 
 KIND = "peer"
@@ -201,7 +199,7 @@ class Directory:
         known.pop(peer_id, None)
         known[peer_id] = Contact(peer_id, cluster, at)
         if len(known) > CONTACTS_PER_CLUSTER:
-            nearest = _nearest_first(known, meeting_point(self._round_id, cluster))[0]
+            nearest = nearest_first(known, meeting_point(self._round_id, cluster))[0]
             del known[next(one for one in known if one != nearest)]
 
     def reply(self, digest: Digest, sender: bytes, rng: random.Random) -> Offer:
@@ -219,7 +217,7 @@ class Directory:
             raise MalformedMessage("a digest of a cluster that does not exist")
         point = meeting_point(self._round_id, digest.cluster)
         kept = self.contacts.get(digest.cluster, {})
-        ids = _nearest_first([one for one in kept if one != sender], point)
+        ids = nearest_first([one for one in kept if one != sender], point)
         found = [kept[one] for one in _first_and_any(ids, 1, OWN - 1, rng)]
         found += self._to_ask_next(digest.cluster, sender, point, rng)
         if digest.at is not None:
@@ -229,7 +227,7 @@ class Directory:
     def _to_ask_next(self, cluster: int, sender: bytes, point: bytes, rng: random.Random) -> list[Contact]:
         """For somebody who looks for ``cluster``: the nearest known to its meeting point, and some of any."""
         others = {one.peer_id: one for c, kept in self.contacts.items() if c != cluster for one in kept.values()}
-        ids = _nearest_first([one for one in (*self.mates.signers, *others) if one != sender], point)
+        ids = nearest_first([one for one in (*self.mates.signers, *others) if one != sender], point)
         named = [others.get(one) or self.mates.get(one) for one in _first_and_any(ids, NEAR, FAR, rng)]
         return [contact_of(one) if isinstance(one, Entry) else one for one in named if one is not None]
 
@@ -243,10 +241,6 @@ class Directory:
     def find(self, peer_id: bytes) -> PeerEntry | None:
         """The record of a peer of the own cluster."""
         return self.mates.get(peer_id)
-
-
-def _nearest_first(ids: Iterable[bytes], point: bytes) -> list[bytes]:
-    return sorted(ids, key=lambda one: distance(one, point))
 
 
 def _first_and_any(ids: list[bytes], first: int, any_other: int, rng: random.Random) -> list[bytes]:

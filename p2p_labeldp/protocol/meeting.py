@@ -9,9 +9,8 @@ says all that a peer hears.
 from __future__ import annotations
 
 import hashlib
-import heapq
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 MEMBERS_A_HUB = 64  # so many come to each, a few times in a phase
@@ -29,7 +28,11 @@ def distance(peer_id: bytes, point: bytes) -> int:
     return int.from_bytes(peer_id[:DISTANCE_BYTES], "big") ^ int.from_bytes(point[:DISTANCE_BYTES], "big")
 
 
+def nearest_first(ids: Iterable[bytes], point: bytes) -> list[bytes]:
+    """The ids by their distance to a point."""
+    return sorted(ids, key=lambda one: distance(one, point))
+
+
 def hubs(members: Collection[bytes], point: bytes) -> list[bytes]:
     """The ids nearest to a point, one for every ``MEMBERS_A_HUB`` members or part of them."""
-    count = math.ceil(len(members) / MEMBERS_A_HUB)
-    return heapq.nsmallest(count, members, key=lambda member: distance(member, point))
+    return nearest_first(members, point)[: math.ceil(len(members) / MEMBERS_A_HUB)]
