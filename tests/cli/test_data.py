@@ -5,6 +5,7 @@ import json
 
 import pytest
 import tiny_images
+from altering import altered
 
 from p2p_labeldp.cli import main
 
@@ -41,7 +42,7 @@ def test_check_names_each_state_and_ends_with_one_line(capsys, tiny):
     folder = tiny / "mnist"
     (folder / "train-images-idx3-ubyte.gz").unlink()
     labels = gzip.decompress((folder / "train-labels-idx1-ubyte.gz").read_bytes())
-    (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels[:-1] + b"\x01"))
+    (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(altered(labels)))
     (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels[:9]))
     out, err = said(capsys, "check", "mnist", "--data-dir", str(tiny), "--json", status=2)
     states = [row["state"] for row in json.loads(out)["files"]]

@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from altering import altered
 
 from p2p_labeldp.accounting import planning
 from p2p_labeldp.cli import main
@@ -107,9 +108,7 @@ def test_what_a_signer_wrote_moves_no_terminal(made, capsys):
 
 def test_a_manifest_changed_after_signing_is_shown_to_nobody_and_the_cause_is_said(made, tmp_path, capsys):
     _, file, _ = made
-    changed = bytearray(Path(file).read_bytes())
-    changed[-1] ^= 1
-    (tmp_path / "changed").write_bytes(changed)
+    (tmp_path / "changed").write_bytes(altered(Path(file).read_bytes()))
     capsys.readouterr()
     assert main(["manifest", "show", str(tmp_path / "changed")]) == 1
     out, err = capsys.readouterr()
@@ -168,7 +167,7 @@ def test_check_refuses_another_learner_and_a_change_after_signing(made, capsys, 
     assert reason == f"policy: learner {learner} instead of {'00' * 32}"
     envelope = Path(file).read_bytes()
     changed = tmp_path / "changed"
-    changed.write_bytes(envelope[:-1] + bytes([envelope[-1] ^ 1]))
+    changed.write_bytes(altered(envelope))
     (reason,) = check(capsys, str(changed), "--learner", learner)
     assert reason.startswith("policy: manifest: ")
 

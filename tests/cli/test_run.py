@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_images
+from altering import altered
 
 import p2p_labeldp
 from p2p_labeldp.cli import main
@@ -142,9 +143,9 @@ def test_mechanisms_in_one_place_run_from_the_command_line(capsys):
 
 
 def test_unverified_data_are_said_so(capsys, tiny):
-    altered = tiny / "mnist" / "train-labels-idx1-ubyte.gz"
+    path = tiny / "mnist" / "train-labels-idx1-ubyte.gz"
     labels = tiny_images.CONTENTS["mnist"]["train-labels-idx1-ubyte"]
-    altered.write_bytes(gzip.compress(labels[:-1] + b"\x01"))
+    path.write_bytes(gzip.compress(altered(labels)))
     config = tiny / "mnist.toml"
     config.write_text('[data]\nname = "mnist"\n[clusters]\ncount = 4\n[mechanism]\nkind = "cluster_rr"\n')
     arguments = ["run", str(config), "--engine", "population", "--quiet", "--data-dir", str(tiny)]

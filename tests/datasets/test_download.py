@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import tiny_images
+from altering import altered
 
 from p2p_labeldp import datasets
 from p2p_labeldp.datasets import catalogue, download
@@ -82,7 +83,7 @@ def test_what_is_not_the_published_content_is_not_kept(server, tmp_path, fault):
     sources = [server.url]
     match fault:
         case "altered":
-            server.contents[f"{name}.gz"] = gzip.compress(content[:-1] + b"\xff")
+            server.contents[f"{name}.gz"] = gzip.compress(altered(content))
         case "truncated":
             server.contents[f"{name}.gz"] = compressed[:-20]
         case "longer":
@@ -125,7 +126,7 @@ def test_an_archive_gives_its_wanted_members_and_nothing_else(server, tmp_path):
 def test_an_archive_that_is_not_the_published_one_leaves_nothing(server, tmp_path, fault):
     contents = dict(tiny_images.CONTENTS["cifar-10"])
     if fault == "altered":
-        contents["test_batch.bin"] = contents["test_batch.bin"][:-1] + b"\x01"
+        contents["test_batch.bin"] = altered(contents["test_batch.bin"])
     if fault == "lacking":
         del contents["data_batch_5.bin"]
     packed = tiny_images.archive(contents)

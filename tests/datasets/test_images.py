@@ -5,6 +5,7 @@ import gzip
 import numpy as np
 import pytest
 import tiny_images
+from altering import altered
 
 from p2p_labeldp import datasets
 from p2p_labeldp.datasets import catalogue, files
@@ -18,10 +19,6 @@ def refusal(directory, name="mnist", **more):
         datasets.read_images(name, directory=directory, **more)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def altered(content):
-    return content[:-1] + bytes([content[-1] ^ 1])
 
 
 def test_published_files_are_read_compressed_and_plain(tiny, tmp_path):

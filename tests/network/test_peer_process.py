@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from altering import altered
 from free_ports import free_ports
 
 from p2p_labeldp import randomness
@@ -208,7 +209,7 @@ async def test_a_round_by_allowlist_takes_in_whom_its_key_vouches_for(tmp_path, 
 @pytest.mark.parametrize(
     "forge",
     [
-        lambda envelope: envelope[:-1] + bytes([envelope[-1] ^ 1]),
+        altered,
         lambda _: manifests.sign(terms().manifest(round_key=ROUND_KEY, opened=0.0), Keys(b"M" * 32)),
         lambda _: b"",
     ],

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 
 import pytest
+from altering import altered
 
 from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, MalformedMessage
 from p2p_labeldp.facts import Committed, Outcome, Reason, Rejected
@@ -41,7 +42,7 @@ def test_an_enrolment_is_for_one_peer_by_one_key():
     ("spoil", "error"),
     [
         (lambda e: b"", NotAdmitted),
-        (lambda e: e[:-1] + bytes([e[-1] ^ 1]), AuthenticationFailed),
+        (lambda e: altered(e), AuthenticationFailed),
         (lambda e: e[:50], MalformedMessage),
         (lambda e: e + bytes(200), MalformedMessage),
         (lambda e: REAL.sign("peer", e[97:]), AuthenticationFailed),

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import msgspec
 import pytest
+from altering import altered
 
 from p2p_labeldp.facts import Outcome, Ready, Reason, Rejected, Reported
 from p2p_labeldp.protocol.closing import KIND, Closing, ReadyRecord
@@ -89,7 +90,7 @@ REFUSED = {
     "of another round": ready(3, round_id=bytes(32)),
     "of another roster": ready(3, digest=bytes(32)),
     "of no member": ready(9),
-    "forged": ready(3)[:60] + bytes([ready(3)[60] ^ 1]) + ready(3)[61:],
+    "forged": altered(ready(3), 60),
     "signed for another purpose": keys(3).sign("peer", ready(3)[97:]),
     "that does not decode": keys(3).sign(KIND, b"\xc1"),
     "too long": keys(3).sign(KIND, ready(3)[97:] + bytes(1024)),

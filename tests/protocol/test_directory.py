@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from altering import altered
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage
 from p2p_labeldp.protocol import directory as module
@@ -25,7 +26,7 @@ def make(*records, cluster=0, clusters=3, now=1.0):
 
 
 def bad_signature(envelope):
-    return envelope[:60] + bytes([envelope[60] ^ 1]) + envelope[61:]
+    return altered(envelope, 60)
 
 
 BAD = {

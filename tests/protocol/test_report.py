@@ -4,6 +4,7 @@ import math
 
 import msgspec
 import pytest
+from altering import altered
 
 from p2p_labeldp.errors import AuthenticationFailed, MalformedMessage, ProtocolError
 from p2p_labeldp.facts import Outcome, Reason, Reported
@@ -78,7 +79,7 @@ BAD = {
     "another peer's report with a box of one's own": made(reporter=3, mates_box=box(reporter=1)),
     "a report sealed for another roster": msgspec.structs.replace(made(), roster=bytes(32)),
     "a report sealed for another round": msgspec.structs.replace(made(), round_id=bytes(32)),
-    "a damaged report": msgspec.structs.replace(made(), sealed=made().sealed[:-1] + b"\0"),
+    "a damaged report": msgspec.structs.replace(made(), sealed=altered(made().sealed)),
 }
 
 

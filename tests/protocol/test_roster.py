@@ -4,6 +4,7 @@ import math
 
 import msgspec
 import pytest
+from altering import altered
 
 from p2p_labeldp.accounting import planning
 from p2p_labeldp.errors import AuthenticationFailed, ClusterTooSmall, MalformedMessage, PrivacyError, RosterMismatch
@@ -39,7 +40,7 @@ TOO_SMALL = (Outcome.ABSTAINED, Reason.CLUSTER_TOO_SMALL)
 
 REFUSED = {
     "signed by another key": (lambda: roster(signer=keys(7)), MISMATCH),
-    "changed after signing": (lambda: roster()[:-1] + b"\0", MISMATCH),
+    "changed after signing": (lambda: altered(roster()), MISMATCH),
     "no roster at all": (lambda: LEARNER.sign("roster", b"\xc0"), MISMATCH),
     "of another round": (lambda: roster(round_id=bytes(32)), MISMATCH),
     "of another cluster": (lambda: roster(cluster=1), MISMATCH),
