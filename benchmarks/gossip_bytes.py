@@ -3,6 +3,7 @@
 Aimed at: the directory's gossip takes at most 1.5 times roster size times record size, for each peer.
 
     python benchmarks/gossip_bytes.py [--peers 455 1000] [--sizes 20 30 100 200] [--loss 0.05]
+    python benchmarks/gossip_bytes.py --clusters 25 35 36 49 53 56 64 68 69  (the demo's)
 
 Whole rounds on the virtual engine, with real keys, so that records are as long as they are on the wire. Bytes are those
 of message bodies, encoded, each counted once, at the peer that sends it; signatures and HTTP heads are not in them.
@@ -91,21 +92,20 @@ class World:
     """One round, watched.
 
     Args:
-        peers: How many.
-        size: Of each cluster; the last one is what remains.
+        sizes: Of each cluster.
         loss: Probability, each way.
         seed: Every coin's.
     """
 
-    def __init__(self, *, peers: int, size: int, loss: float, seed: int) -> None:
-        self.peers = peers
+    def __init__(self, *, sizes: list[int], loss: float, seed: int) -> None:
+        self.peers = sum(sizes)
+        self.sizes = np.array(sizes)
         self.bytes: collections.Counter[str] = collections.Counter()
         self.messages: collections.Counter[str] = collections.Counter()
         self.kinds: collections.Counter[str] = collections.Counter()
         self.whole: dict[bytes, float] = {}
         self._loss, self._faults = loss, random.Random(seed)  # noqa: S311  the same faults again
-        self._cluster_of = np.minimum(np.arange(peers) // size, max(peers // size, 1) - 1)
-        self.sizes = np.bincount(self._cluster_of)
+        self._cluster_of = np.repeat(np.arange(len(sizes)), sizes)
         self._seen: dict[bytes, set[bytes]] = collections.defaultdict(set)
         self.record_bytes = self.ready_bytes = 0
         self._network = VirtualNetwork(rng=random.Random(seed))  # noqa: S311  the same latencies again
@@ -226,10 +226,17 @@ class World:
         return found
 
 
+def equal(peers: int, size: int) -> list[int]:
+    """Clusters of one size; the last one has what remains, too."""
+    count = max(peers // size, 1)
+    return [size] * (count - 1) + [peers - size * (count - 1)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=int, nargs="+", default=[455, 1000])
     parser.add_argument("--sizes", type=int, nargs="+", default=[20, 30, 100, 200])
+    parser.add_argument("--clusters", type=int, nargs="+", help="one round with clusters of these sizes instead")
     parser.add_argument("--loss", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", action="store_true", help="bytes by kind of message, too")
@@ -237,25 +244,27 @@ def main() -> None:
     shares = ("directory", "first", "again", "elsewhere", "digests", "learner", "closing")
     heads = ("peers", "size", "bytes", *shares, "messages", "closing msgs", "half", "most", "all", "reported", "checks")
     print(" ".join(f"{head:>9}" for head in heads))
-    for peers in given.peers:
-        for size in given.sizes:
-            world = World(peers=peers, size=size, loss=given.loss, seed=given.seed)
-            found, known = world.multiples(), world.known()
-            row = [
-                f"{peers}",
-                f"{size}",
-                f"{world.bytes['directory'] / peers:.0f}",
-                *(f"{found[name]:.3f}" for name in shares),
-                f"{world.messages['directory'] / peers:.1f}",
-                f"{world.messages['closing'] / peers:.1f}",
-                *(f"{known[at]:.1f}" for at in (peers // 2, peers * 99 // 100, -1)),
-                f"{world.reported}",
-                f"{world.checks:.2f}",
-            ]
-            print(" ".join(f"{value:>9}" for value in row), flush=True)
-            if given.kinds:
-                for kind, total in sorted(world.kinds.items()):
-                    print(f"      {kind:<20} {total / peers:>8.0f} bytes a peer")
+    worlds = [(str(size), equal(peers, size)) for peers in given.peers for size in given.sizes]
+    if given.clusters:
+        worlds = [(f"{min(given.clusters)}-{max(given.clusters)}", given.clusters)]
+    for name, sizes in worlds:
+        world = World(sizes=sizes, loss=given.loss, seed=given.seed)
+        peers, found, known = world.peers, world.multiples(), world.known()
+        row = [
+            f"{peers}",
+            name,
+            f"{world.bytes['directory'] / peers:.0f}",
+            *(f"{found[name]:.3f}" for name in shares),
+            f"{world.messages['directory'] / peers:.1f}",
+            f"{world.messages['closing'] / peers:.1f}",
+            *(f"{known[at]:.1f}" for at in (peers // 2, peers * 99 // 100, -1)),
+            f"{world.reported}",
+            f"{world.checks:.2f}",
+        ]
+        print(" ".join(f"{value:>9}" for value in row), flush=True)
+        if given.kinds:
+            for kind, total in sorted(world.kinds.items()):
+                print(f"      {kind:<20} {total / peers:>8.0f} bytes a peer")
 
 
 if __name__ == "__main__":
