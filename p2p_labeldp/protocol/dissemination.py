@@ -16,34 +16,30 @@ from contextlib import suppress
 from p2p_labeldp.errors import MalformedMessage
 from p2p_labeldp.facts import Name, Rejected
 from p2p_labeldp.protocol.closing import Closing, ReadyRecord
-from p2p_labeldp.protocol.directory import Directory, PeerRecord, address_at, address_of, contact_of
+from p2p_labeldp.protocol.directory import Directory, PeerRecord, address_of, contact_of
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.gossip import GossipSet, draw_salt
 from p2p_labeldp.protocol.machine import Machine
-from p2p_labeldp.protocol.meeting import distance, hubs, meeting_point
+from p2p_labeldp.protocol.meeting import hubs, meeting_point
 from p2p_labeldp.protocol.messages import (
     ROUND_START_BYTES,
     AnyMessage,
-    Contact,
     Contradiction,
     Digest,
     Done,
     GetRoster,
     Message,
     Offer,
-    Place,
     Push,
     Refusal,
     RosterReply,
     Topic,
 )
+from p2p_labeldp.protocol.strangers import Strangers
 
 HUB_VISITS = {Topic.DIRECTORY: 3, Topic.CLOSING: 2}  # the first of the exchanges with mates
 FIRST_VISIT_PERIODS = 2  # after it in the closing: then all members have been at the hubs, and the next finds it all
 SLOWEST = 3  # periods between exchanges that keep finding nothing new
-MAX_LEADS = 16  # contacts named by strangers and not asked yet; the farthest go
-MEETING = 3  # strangers asked before, the nearest to the meeting point, that are asked again
-MEETING_SHARE = 0.75  # the rest are any: who has chosen its id to be near can delay, not prevent
 FOLLOW_UPS = 2  # mates named by strangers that are asked at once, in a tick; more could be a chain without end
 LONELY_STRANGERS = 3  # asked a tick, one after the other, while no mate is known
 FEW_MATES = 4  # below it a stranger is asked beside a mate
@@ -106,11 +102,10 @@ class Dissemination:
         self._round_id = round_id
         self._learner = learner
         self._place = contact_of(next(iter(directory.mates))).at
-        self._first_contacts = frozenset(contacts)
-        self._contacts = list(contacts)
         self._point = meeting_point(round_id, directory.cluster)
-        self._meeting: list[Address] = []  # strangers that answered, nearest to the meeting point
-        self._leads: list[Contact] = []  # mates first, then the nearest to the meeting point
+        self._strangers = Strangers(
+            directory=directory, me=self._me, first_contacts=contacts, point=self._point, rng=rng
+        )
         self._follow_ups = 0
         self._more_strangers = 0
         self._enough = enough
@@ -121,7 +116,6 @@ class Dissemination:
         self._on_proof = on_proof
         self._proof: Contradiction | None = None
         self._roster_asked: set[bytes] = set()
-        self._asked: set[bytes] = set()  # who has answered, or has not when it was asked
         self._quiet = 0
         self._let_pass = False  # the last tick, waiting for a reply
         self._pending: collections.Counter[Topic] = collections.Counter()
@@ -244,24 +238,8 @@ class Dissemination:
         return [mate]
 
     def _stranger(self) -> list[Address]:
-        """The first contacts in turn, whom other strangers named, then who should have heard more since, or anybody.
-        None, if there is nobody."""
-        if self._contacts:
-            return [self._contacts.pop()]
-        lead = self._lead()
-        if lead is not None:
-            return [address_at(lead)]
-        if self._meeting and self._rng.random() < MEETING_SHARE:
-            return [self._rng.choice(self._meeting)]
-        stranger = self._directory.some_contact(self._rng)
-        return [] if stranger is None else [address_at(stranger)]
-
-    def _lead(self, *, of_ours: bool = False) -> Contact | None:
-        """Whom others named and who is not a mate since; the best of them. ``of_ours``: none of another cluster."""
-        self._leads = [one for one in self._leads if one.peer_id not in self._directory.mates]
-        if not self._leads or (of_ours and self._leads[0].cluster != self._directory.cluster):
-            return None
-        return self._leads.pop(0)
+        stranger = self._strangers.next()
+        return [] if stranger is None else [stranger]
 
     def _open(self, to: Address, topic: Topic, now: float, *, in_full: bool = False) -> None:
         """Opens an exchange. ``in_full``: names its records, to a mate whose record is missing or whose set differs."""
@@ -273,7 +251,7 @@ class Dissemination:
         records: tuple[bytes, ...] = ()
         if mate and self._quiet and topic is Topic.DIRECTORY and not in_full:
             root = known.root(salt)
-        elif mate or in_full or to in self._first_contacts:
+        elif mate or in_full or self._strangers.is_first_contact(to):
             have = known.have(salt)
             if mate or in_full:
                 records = known.if_small(of=self._expected(topic))
@@ -284,10 +262,10 @@ class Dissemination:
         def offered(reply: AnyMessage | None, _reason: str, now: float) -> None:
             self._pending[topic] -= 1
             not_yet = reply is None or (isinstance(reply, Refusal) and reply.retry)  # no process, or no round so far
-            if not_yet and to in self._first_contacts and to not in self._contacts:
-                self._contacts.insert(0, to)
+            if not_yet:
+                self._strangers.not_yet(to)
             if reply is None:
-                self._asked.add(to.peer_id)
+                self._strangers.silent(to)
             if isinstance(reply, Contradiction):
                 self._on_proof(reply, now)
             if not isinstance(reply, Offer):
@@ -316,26 +294,15 @@ class Dissemination:
         return max(MIN_PATIENCE_SECONDS, PATIENCE_PERIODS * self._period)
 
     def _heard(self, to: Address, reply: Offer, now: float) -> None:
-        """Remembers a stranger that has answered, and follows its advice: of the own cluster at once; and who still
-        knows no mate asks another stranger."""
-        if reply.cluster is not None and to.peer_id not in self._directory.mates:
-            self._directory.meet(to.peer_id, reply.cluster, Place(to.host, to.port))
-            near = sorted({*self._meeting, to}, key=lambda one: distance(one.peer_id, self._point))
-            self._meeting = near[:MEETING]
-        self._asked.add(to.peer_id)
-        ours, mates = self._directory.cluster, self._directory.mates
-        if reply.contacts:
-            known = {self._me, *self._asked, *(one.peer_id for one in self._leads)}
-            self._leads += [one for one in reply.contacts if not (one.peer_id in known or one.peer_id in mates)]
-            self._leads.sort(key=lambda one: (one.cluster != ours, distance(one.peer_id, self._point)))
-            del self._leads[MAX_LEADS:]
+        """Follows the advice of a stranger: of the own cluster at once; and who still knows no mate asks another."""
+        self._strangers.heard(to, reply)
         if self._pending[Topic.DIRECTORY] >= MAX_PENDING[Topic.DIRECTORY]:
             return
-        named = self._lead(of_ours=True) if self._follow_ups else None
+        named = self._strangers.next_of_ours() if self._follow_ups else None
         if named is not None:
             self._follow_ups -= 1
-            self._open(address_at(named), Topic.DIRECTORY, now, in_full=True)
-        elif len(mates) == 1 and self._more_strangers:
+            self._open(named, Topic.DIRECTORY, now, in_full=True)
+        elif len(self._directory.mates) == 1 and self._more_strangers:
             self._more_strangers -= 1
             for stranger in self._stranger():
                 self._open(stranger, Topic.DIRECTORY, now)

@@ -262,7 +262,7 @@ def test_a_snapshot_sees_however_deep():
         lambda m: m.rng.random(),
         lambda m: m.set_alarm("ask", 1.0),
         lambda m: m.directory.mates._refused.add(b"x"),
-        lambda m: m._gossip._asked.add(b"x"),
+        lambda m: m._gossip._strangers._asked.add(b"x"),
         lambda m: m.ledger._releases.update({"x": []}),
     ):
         two = little.committed().machine

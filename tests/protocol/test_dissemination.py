@@ -2,7 +2,7 @@
 
 import pytest
 
-from p2p_labeldp.protocol import dissemination
+from p2p_labeldp.protocol import dissemination, strangers
 from p2p_labeldp.protocol.dissemination import FEW_MATES, HUB_VISITS, JITTER
 from p2p_labeldp.protocol.messages import Contact, Digest, Offer, Place, Topic
 from protocol.little_round import Hand, address, keys, peer, record
@@ -73,7 +73,7 @@ def test_who_was_named_and_is_a_mate_by_now_is_not_asked_again_as_a_stranger(kep
         def first(self, **_):
             return self._leads.pop(0) if self._leads else None
 
-        monkeypatch.setattr(dissemination.Dissemination, "_lead", first)
+        monkeypatch.setattr(strangers.Strangers, "_lead", first)
     monkeypatch.setattr(dissemination, "FOLLOW_UPS", 1)
 
     def reply(number):
