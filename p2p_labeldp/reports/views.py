@@ -187,6 +187,10 @@ def view(facts: Sequence[Fact], party: Party, *, features: dict[Name, tuple[floa
     for fact in facts:
         run.take(fact)
     strangers = sorted(map(str, party.mates - run.peers))
+    if strangers and not run.peers:
+        raise ConfigurationError(
+            "what mates saw is not in this run: a deployed learner keeps its own facts alone", field="--as"
+        )
     if strangers:
         raise ConfigurationError(f"mates {', '.join(strangers)} are not among the run's peers", field="--as")
     if party.observer and not run.exchanges:

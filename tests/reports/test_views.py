@@ -23,6 +23,7 @@ from p2p_labeldp.facts import (
     Exchanged,
     Held,
     Listed,
+    Opened,
     Outcome,
     Rejected,
     Signed,
@@ -264,6 +265,13 @@ def test_other_parties_are_refused(text):
 def test_a_mate_that_is_none_of_the_run_is_refused(study):
     with pytest.raises(ConfigurationError, match="mates 17, 99 are not among"):
         seen(played(study), "mates:3,17,99")
+
+
+def test_of_a_deployed_learners_run_it_is_said_why_no_mate_looks(study):
+    own = [fact for fact in played(study) if isinstance(fact, Opened | Signed | Listed | Accepted)]
+    assert of(seen(own, "learner"), "report")
+    with pytest.raises(ConfigurationError, match="a deployed learner keeps its own facts alone"):
+        seen(own, "mates:3")
 
 
 def test_what_a_learner_that_was_killed_says_twice_of_its_rosters_is_seen_once(study):
