@@ -107,7 +107,7 @@ class World:
         self._loss, self._faults = loss, random.Random(seed)  # noqa: S311  the same faults again
         self._cluster_of = np.repeat(np.arange(len(sizes)), sizes)
         self._seen: dict[bytes, set[bytes]] = collections.defaultdict(set)
-        self.record_bytes = self.ready_bytes = 0
+        self.record_bytes = 0
         self._network = VirtualNetwork(rng=random.Random(seed))  # noqa: S311  the same latencies again
         self._play(seed)
 
