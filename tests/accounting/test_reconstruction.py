@@ -143,26 +143,27 @@ def test_where_the_bound_is_tight_the_bayes_attack_succeeds_as_the_posterior_say
 ):
     """Uniform prior; the attacker answers V, the centre of the likeliest cap; alpha is that cap's radius.
 
-    3 standard errors fail with probability 0.3% at a random seed; the seed is fixed.
+    Fails with probability 1e-6.
     """
     mechanism = PrivUnit2.calibrated(dimension=dimension, epsilon=epsilon)
     alpha = math.sqrt(2 - 2 * mechanism.gamma)
     bound = ReconstructionBound(log_prior=log_sphere_prior(dimension=dimension, alpha=alpha), epsilon=epsilon)
-    attack = attack_direction(mechanism, alpha=alpha, trials=40_000, rng=np.random.default_rng(2))
+    attack = attack_direction(mechanism, alpha=alpha, trials=110_000, rng=np.random.default_rng(2))
     assert attack.posterior == pytest.approx(mechanism.cap_probability, rel=1e-9)
     assert bound.success == pytest.approx(attack.posterior, rel=1e-9)
     assert attack.posterior <= bound.success
-    assert abs(attack.success - attack.posterior) < 3 * attack.standard_error
-    assert attack.success - 3 * attack.standard_error <= bound.success
+    assert abs(attack.success - attack.posterior) < 4.9 * attack.standard_error
+    assert attack.success - 4.9 * attack.standard_error <= bound.success
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.8, 1.2, 1.6])
 def test_elsewhere_the_bayes_attack_succeeds_as_the_posterior_says_and_stays_below_the_bound(alpha):
+    """Fails with probability 1e-6."""
     mechanism = PrivUnit2.calibrated(dimension=6, epsilon=4.0)
     bound = ReconstructionBound(log_prior=log_sphere_prior(dimension=6, alpha=alpha), epsilon=4.0)
-    attack = attack_direction(mechanism, alpha=alpha, trials=40_000, rng=np.random.default_rng(3))
+    attack = attack_direction(mechanism, alpha=alpha, trials=110_000, rng=np.random.default_rng(3))
     assert attack.posterior < bound.success
-    assert abs(attack.success - attack.posterior) < 3 * attack.standard_error
+    assert abs(attack.success - attack.posterior) < 4.9 * attack.standard_error
     assert attack.success < bound.success
 
 
@@ -184,7 +185,7 @@ def test_every_direction_and_number_of_releases_stays_below_the_bound(kind, epsi
             log_prior=log_sphere_prior(dimension=5, alpha=alpha), epsilon=epsilon, participations=participations
         )
         attack = attack_direction(
-            mechanism, alpha=alpha, trials=5000, rng=np.random.default_rng(6), participations=participations
+            mechanism, alpha=alpha, trials=12_000, rng=np.random.default_rng(6), participations=participations
         )
         assert math.exp(bound.log_prior) < attack.success_lower(1 - 1e-6)  # it learnt something
         assert attack.success < bound.success
@@ -193,16 +194,16 @@ def test_every_direction_and_number_of_releases_stays_below_the_bound(kind, epsi
 @pytest.mark.parametrize("kind", [PrivUnitInfinity, PrivUnit2, PrivUnitG])
 @pytest.mark.parametrize("participations", [1, 2, 4])
 def test_a_bayes_attacker_of_a_dictionary_stays_below_the_composed_bound(kind, participations):
-    """Its hits match its own posterior within 3 standard errors."""
+    """Its hits match its own posterior within 4.9 standard errors: fails with probability 1e-6."""
     mechanism = kind.calibrated(dimension=7, epsilon=1.5)
     attack = attack_dictionary(
-        mechanism, members=3, wrong=1, trials=6000, rng=np.random.default_rng(5), participations=participations
+        mechanism, members=3, wrong=1, trials=16_000, rng=np.random.default_rng(5), participations=participations
     )
     bound = ReconstructionBound(
         log_prior=log_dictionary_prior(size=7, members=3, wrong=1), epsilon=1.5, participations=participations
     )
     assert math.exp(bound.log_prior) == pytest.approx(13 / 35, rel=1e-12)
-    assert abs(attack.success - attack.posterior) < 3 * attack.standard_error
+    assert abs(attack.success - attack.posterior) < 4.9 * attack.standard_error
     assert math.exp(bound.log_prior) < attack.success < bound.success
 
 

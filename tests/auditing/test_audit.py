@@ -38,11 +38,11 @@ def test_the_bound_is_near_what_was_expected_and_below_the_exact_epsilon():
 
 
 def test_an_audit_of_a_data_set_against_itself_gives_0_on_40_seeds():
-    # Two ends at .5 % each: more than 0 needs a gap of 3.6 standard deviations between the two counts, which one of 40
-    # seeds reaches with probability below .01; the seeds are fixed. The control is not 0.
+    # Two ends at 2.5e-5 each: more than 0 needs a gap of 5.7 standard deviations between the two counts, which one of
+    # 80 audits reaches with probability below 1e-6. The control is not 0.
     for seed in range(40):
         draw = law_of_t(20, 0.1, seed)
-        claim = {"cluster_size": 20, "flip_probability": 0.1, "trials": 20_000, "delta": 1e-3}
+        claim = {"cluster_size": 20, "flip_probability": 0.1, "trials": 50_000, "delta": 1e-3, "confidence": 1 - 5e-5}
         assert audit(draw, **claim, against_itself=True).bound.epsilon_lower == 0.0
         assert audit(draw, **claim, against_itself=True, both_directions=True).bound.epsilon_lower == 0.0
         assert audit(draw, **claim).bound.epsilon_lower > 0.0

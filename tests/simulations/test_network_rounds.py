@@ -117,6 +117,7 @@ def percent(accuracy: float) -> str:
 
 
 def test_sigmas_rates_and_guarantees_of_the_table_are_what_the_accountant_says(about, table):
+    """Of privacy losses on a grid, a processor without AVX-512 makes sums that differ by one or two in a million."""
     plan = about.PLAN
     for row in (row for row in table if row.round == 0 and row.noise != NOT_PRIVATE):
         mechanism = plan.mechanism(row.epsilon_direction)
@@ -128,8 +129,8 @@ def test_sigmas_rates_and_guarantees_of_the_table_are_what_the_accountant_says(a
             projection=projection,
         )
         epsilon, delta = plan.target
-        assert row.honest_sigma == pytest.approx(rounds.sigma_for(epsilon=epsilon, delta=delta), rel=1e-9)
-        assert row.central_epsilon == pytest.approx(rounds.guarantee(sigma=row.sigma, delta=delta).epsilon, rel=1e-9)
+        assert row.honest_sigma == pytest.approx(rounds.sigma_for(epsilon=epsilon, delta=delta), rel=1e-5)
+        assert row.central_epsilon == pytest.approx(rounds.guarantee(sigma=row.sigma, delta=delta).epsilon, rel=1e-5)
         assert (row.sigma == row.honest_sigma) == (row.noise == HONEST)
         if row.noise == REDUCED:
             assert row.sigma == pytest.approx(projection / math.sqrt(plan.cohort * plan.network.dimension), rel=1e-9)

@@ -2,12 +2,12 @@
 
 import asyncio
 import re
-import socket
 import sys
 
 import aiohttp
 import msgspec
 import pytest
+from free_ports import free_ports
 from reports.dashboard.browser import CHROMIUM, browser
 
 from p2p_labeldp.cli.app import main
@@ -49,11 +49,7 @@ async def said(process, pattern):
 
 
 def free_places(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    places = [f"127.0.0.1:{one.getsockname()[1]}" for one in held]
-    for one in held:
-        one.close()
-    return places
+    return [f"127.0.0.1:{port}" for port in free_ports(count)]
 
 
 async def all_cells(url):
