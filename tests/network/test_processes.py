@@ -23,6 +23,7 @@ from contracts.engines import accuracy, on_arrays
 from scipy.stats import chi2
 
 from p2p_labeldp import facts
+from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.facts import Asked, Ended, Gathered, Joined, Outcome
 from p2p_labeldp.network import launcher, virtual
 from p2p_labeldp.protocol.manifest import Deadlines
@@ -237,22 +238,30 @@ def test_peers_packed_into_processes_have_the_same_transcript(study_of, packed):
     assert len(processes) - 2 == math.ceil(len(study) / packed)  # learner and zygote have none
 
 
-def test_forked_processes_draw_different_ephemeral_keys():
-    """Boxes of two children of one warmed-up parent, of the same content for the same key, differ."""
-    from p2p_labeldp.crypto.keys import Keys
-    from p2p_labeldp.network import zygote
+WARM_FORKS = r"""
+import os
+from p2p_labeldp.crypto.keys import Keys
+from p2p_labeldp.network import zygote
 
-    zygote.warm_up()
-    keys, boxes = Keys(bytes(32)), []
-    for _ in range(2):
-        read, write = os.pipe()
-        if os.fork() == 0:
-            os.write(write, keys.seal(keys.sealing_public, b"1", info=b"i"))
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read, "rb") as pipe:
-            boxes.append(pipe.read())
-        os.wait()
+zygote.warm_up()
+keys = Keys(bytes(32))
+for _ in range(2):
+    child = os.fork()
+    if child == 0:
+        os.write(1, keys.seal(keys.sealing_public, b"1", info=b"i").hex().encode() + b"\n")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_forked_processes_draw_different_ephemeral_keys():
+    """Boxes of two children of one warmed-up parent, of the same content for the same key, differ.
+
+    In a process of its own: the one that runs tests may have threads by now, and would fork into a deadlock.
+    """
+    said = subprocess.run([sys.executable, "-c", WARM_FORKS], capture_output=True, text=True, check=True).stdout
+    boxes = [bytes.fromhex(line) for line in said.splitlines()]
+    keys = Keys(bytes(32))
     assert len(boxes[0]) == len(boxes[1]) > 32
     assert boxes[0] != boxes[1]
     assert [keys.open(box, info=b"i") for box in boxes] == [b"1", b"1"]
