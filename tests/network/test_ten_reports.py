@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from free_ports import free_ports
 from protocol.lives import LEARNER, Lives
 from protocol.scenes import Scene
 
@@ -91,7 +92,7 @@ async def test_2_a_restarted_peer_with_its_old_key_is_served_and_a_true_repeat_r
 
 
 async def test_2_a_restarted_mate_serves_those_who_asked_before():
-    async with listening(lambda *_: b"first") as (server, ben):
+    async with listening(lambda *_: b"first", port=free_ports(1)[0]) as (server, ben):
         data, _ = request(ben)
         assert parsed(await send(ben, data)).status == 200
         await server.close()
@@ -263,9 +264,7 @@ def test_9_no_peer_is_left_two_seconds_after_the_launcher_is_killed_and_the_next
 
 @pytest.mark.processes
 def test_10_sigterm_with_connections_open_exits_0_within_three_seconds_and_keeps_what_there_is_as_incomplete(tmp_path):
-    with contextlib.ExitStack() as held:
-        servers = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-        at, operator, page = (server.getsockname()[1] for server in servers)
+    at, operator, page = free_ports(3)
     command = [sys.executable, "-m", "p2p_labeldp", "learner", "by-hand", "--listen", f"127.0.0.1:{at}"]
     command += [
         "--operator",

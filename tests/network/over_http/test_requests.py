@@ -5,6 +5,7 @@ import logging
 import os
 
 import pytest
+from free_ports import free_ports
 
 from network.over_http.wire import ADA, BEN, EVE, Place, ask, client, clock, listening, parsed, request
 from p2p_labeldp.errors import (
@@ -111,7 +112,7 @@ async def test_an_address_in_use_is_a_configuration_error():
 
 async def test_a_closed_server_can_be_reached_no_more_and_its_port_is_free_again():
     async with client() as c:
-        async with listening() as (_, ben):
+        async with listening(port=free_ports(1)[0]) as (_, ben):
             await c.post(ADA, ben, b"", timeout=5)
         with pytest.raises(PeerUnreachable):
             await c.post(ADA, ben, b"", timeout=5)
