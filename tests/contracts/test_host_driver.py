@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from contracts.driver_contract import DriverContract, StoreFailed
+from network.over_http.wire import until as until_true
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.network import loops
 from p2p_labeldp.network.host import Host
@@ -62,8 +63,8 @@ class HostDriver:
                 with contextlib.suppress(StoreFailed):
                     hosts[name].start(machine, elapsed=0.0)
             await asyncio.sleep(until)
-            while any(host._tasks or _rings_by(host, until) for host in hosts.values()):
-                await asyncio.sleep(0)  # a busy machine is late; all that was to happen by then happens
+            # A busy machine is late: all that was to happen by then happens.
+            await until_true(lambda: not any(host._tasks or _rings_by(host, until) for host in hosts.values()))
             for host in hosts.values():
                 await host.close()
         for server in servers:
