@@ -6,9 +6,9 @@ import logging
 import socket
 
 import pytest
+from network.over_http.wire import until as until_true
 
 from contracts.driver_contract import DriverContract, StoreFailed
-from network.over_http.wire import until as until_true
 from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.network import loops
 from p2p_labeldp.network.host import Host
