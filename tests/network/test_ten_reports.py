@@ -168,7 +168,7 @@ def test_6_who_asked_a_stopped_mate_abstains_with_mate_timeout_and_the_round_end
     def stop_one(fact):
         committed.append(isinstance(fact, Committed))
         if sum(committed) == len(study) and not stopped:
-            peers = sorted(pid for pid in processes_of(os.getpid()) if is_peer(pid))  # forked in this order
+            peers = in_the_order_of_their_forks(processes_of(os.getpid()))
             stopped.append(peers[mate])
             os.kill(peers[mate], signal.SIGSTOP)
             threading.Timer(20.0, os.kill, (peers[mate], signal.SIGCONT)).start()
@@ -183,11 +183,15 @@ def test_6_who_asked_a_stopped_mate_abstains_with_mate_timeout_and_the_round_end
     assert all(end.at <= deadlines.report + GRACE_SECONDS for peer, end in ends.items() if peer != mate)
 
 
-def is_peer(pid):
-    """Not the zygote, nor the learner: those are the launcher's children, a peer is the zygote's."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    parent = int(re.search(r"PPid:\t(\d+)", status)[1])
-    return parent != os.getpid()
+def in_the_order_of_their_forks(pids):
+    """The peers among them: not the zygote, nor the learner, which are the launcher's children, a peer is the zygote's.
+
+    Process ids grow from the zygote's on, and begin anew beyond the largest that the kernel gives.
+    """
+    parents = {pid: int(re.search(r"PPid:\t(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) for pid in pids}
+    peers = [pid for pid in pids if parents[pid] != os.getpid()]
+    most = int(Path("/proc/sys/kernel/pid_max").read_text())
+    return sorted(peers, key=lambda pid: (pid - parents[pid]) % most)
 
 
 # -- 7: an answer two rounds late -----------------------------------------------------------------------------------
