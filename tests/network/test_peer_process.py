@@ -58,7 +58,8 @@ def terms(**changes):
         "flip_probability": None,
         "tolerated_loss": 0.05,
         "minimum_size": 3,
-        "deadlines": Deadlines(join=2.0, exchange=3.5, closing=5.0, report=5.5),
+        # A hundredth of it is work: what is left is for a machine that is busy, or collects its garbage.
+        "deadlines": Deadlines(join=4.0, exchange=7.0, closing=10.0, report=11.0),
         "gossip_period": 0.2,
         "study": False,
     }

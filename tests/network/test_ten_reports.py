@@ -86,7 +86,7 @@ async def test_2_a_restarted_peer_with_its_old_key_is_served_and_a_true_repeat_r
         assert parsed(await send(ben, data)).status == 200
         for _ in range(2):  # two lives: a client each, with the same key
             async with client() as life:
-                assert await life.post(ADA, ben, b"question", timeout=5) == b"ok"
+                assert await life.post(ADA, ben, b"question", timeout=60) == b"ok"
         assert parsed(await send(ben, data)).status == 409
         assert len(heard) == 3
 
@@ -100,7 +100,7 @@ async def test_2_a_restarted_mate_serves_those_who_asked_before():
         await again.start("127.0.0.1", ben.port)
         try:
             async with client() as asker:
-                assert await asker.post(ADA, ben, b"question", timeout=5) == b"second"
+                assert await asker.post(ADA, ben, b"question", timeout=60) == b"second"
         finally:
             await again.close()
 

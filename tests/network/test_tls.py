@@ -66,7 +66,7 @@ async def answer(server_tls, client_tls):
     try:
         async with HttpClient(tls=None if client_tls is None else client_tls.client) as client:
             to = Address(SERVER.peer_id, HOST, port)
-            return await client.post(CLIENT.signing_key, to, b"hello", timeout=5.0)
+            return await client.post(CLIENT.signing_key, to, b"hello", timeout=60.0)
     finally:
         await server.close()
 
@@ -140,8 +140,8 @@ async def test_what_travels_is_not_readable(tmp_path):
         middle = await asyncio.start_server(relay, HOST, 0)
         async with HttpClient(tls=None if one is None else one.client) as client:
             to = Address(SERVER.peer_id, HOST, middle.sockets[0].getsockname()[1])
-            assert await client.post(CLIENT.signing_key, to, b"a message", timeout=5.0) == b"a message"
-        await asyncio.wait_for(through.wait(), 10)
+            assert await client.post(CLIENT.signing_key, to, b"a message", timeout=60.0) == b"a message"
+        await asyncio.wait_for(through.wait(), 60)
         middle.close()
         await server.close()
         assert (b"a message" in seen and b"/p2p/" in seen) is readable
