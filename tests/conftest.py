@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import tiny_images
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from p2p_labeldp import topology
 from p2p_labeldp.clustering import Clustering
@@ -14,8 +14,8 @@ from p2p_labeldp.network import loops
 from p2p_labeldp.network.study import Study, Terms
 from p2p_labeldp.protocol.manifest import Deadlines
 
-# How long an example takes says how busy the machine is; counts of examples bound the time of a test.
-settings.register_profile("unhurried", deadline=None)
+# How long an example takes, or to make one, says how busy the machine is; counts of examples bound the time of a test.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
 ON_BOTH_LOOPS = re.compile(r"(^|\.)network\.(over_http\.|test_host$)")

@@ -20,6 +20,7 @@ from p2p_labeldp.cli.app import main
 
 CLASSES = "malignant,benign"
 PHASES = {"join": 12, "exchange": 5, "closing": 5, "report": 3}
+PATIENCE = 900  # seconds for what has to end
 
 
 def command(*arguments, **options):
@@ -33,7 +34,8 @@ def command(*arguments, **options):
 
 
 def seconds_to_start(out):
-    """What a command takes on this machine now: the deadlines of a manifest count from before the learner starts."""
+    """What a command takes on this machine now. Peers start when the round is open, all at once, and a learner that was
+    killed starts in the middle of its round; the deadlines of a manifest count from before any of them does."""
     began = time.monotonic()
     make = ["-m", "p2p_labeldp", "examples", "breast-cancer", "--count", "3", "--out", str(out)]
     subprocess.run([sys.executable, *make], check=True, capture_output=True)
@@ -59,7 +61,7 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, kind):
             assert main(["enrol", peer_id, "--key", key, "--out", file]) == 0
         brings = [("--enrolment", file) for file in enrolments]
     at, *places = free_ports(4)
-    phases = PHASES | {"join": PHASES["join"] + 6 * starting} if signed_before else PHASES
+    phases = PHASES | {"join": PHASES["join"] * signed_before + max(PHASES["join"], 6 * starting)}
     settings = [text for name, value in phases.items() for text in ("--set", f"exchange.deadlines.{name}={value:.0f}")]
     round_key, more = tmp_path / "round.round-key", []
     if signed_before:
@@ -81,8 +83,8 @@ def test_a_learner_and_three_peers_complete_a_round(tmp_path, capsys, kind):
                     *brings[i],
                 )
             )
-        ended = [json.loads(peer.communicate(timeout=300)[0]) for peer in running[1:]]
-        result = json.loads(learner.communicate(timeout=300)[0])
+        ended = [json.loads(peer.communicate(timeout=PATIENCE)[0]) for peer in running[1:]]
+        result = json.loads(learner.communicate(timeout=PATIENCE)[0])
     finally:
         for process in running:
             process.kill()
@@ -180,15 +182,15 @@ def test_a_manifest_whose_learner_cannot_listen_keeps_its_key(signed, capsys):
 @pytest.mark.processes
 def test_a_learner_that_is_killed_and_started_again_has_every_report(tmp_path, capsys):
     """Killed when its peers have their roster; the same command goes on with the same round."""
-    assert main(["examples", "breast-cancer", "--count", "3", "--out", str(tmp_path / "people")]) == 0
+    starting = seconds_to_start(tmp_path / "people")
     for name in (*range(3), "learner"):
         assert main(["keygen", str(tmp_path / f"{name}.key")]) == 0
     ids = capsys.readouterr().out.split()[-4:]
     at, *places = free_ports(4)
     serving = ["learner", "by-hand", "--listen", f"127.0.0.1:{at}", "--key", str(tmp_path / "learner.key"), "--json"]
     serving += ["--out", str(tmp_path / "out")]
-    for name, value in {**PHASES, "report": 25}.items():
-        serving += ["--set", f"exchange.deadlines.{name}={value}"]
+    for name, value in {**PHASES, "join": max(12, 6 * starting), "report": max(25, 12 * starting)}.items():
+        serving += ["--set", f"exchange.deadlines.{name}={value:.0f}"]
     running = [command(*serving)]
     try:
         address = re.search(r"[0-9a-f]{64}@127\.0\.0\.1:\d+", running[0].stderr.readline())[0]
@@ -208,8 +210,8 @@ def test_a_learner_that_is_killed_and_started_again_has_every_report(tmp_path, c
         assert not (tmp_path / "out" / "result.json").exists()
         again = command(*serving)
         running.append(again)
-        ended = [json.loads(peer.communicate(timeout=300)[0]) for peer in running[1:4]]
-        result = json.loads(again.communicate(timeout=300)[0])
+        ended = [json.loads(peer.communicate(timeout=PATIENCE)[0]) for peer in running[1:4]]
+        result = json.loads(again.communicate(timeout=PATIENCE)[0])
     finally:
         for process in running:
             process.kill()
@@ -237,7 +239,7 @@ def test_a_peer_that_is_told_to_end_before_its_round_opens_abstains_and_exits_0(
             except ConnectionRefusedError:
                 continue
         peer.send_signal(signal.SIGTERM)
-        out, _ = peer.communicate(timeout=30)
+        out, _ = peer.communicate(timeout=PATIENCE)
     finally:
         peer.kill()
         peer.communicate()

@@ -58,7 +58,7 @@ def test_a_shard_of_three_peers_completes_a_round(tmp_path, capsys):
         for one in commands
     ]
     try:
-        result, said = (process.communicate(timeout=120)[0] for process in running)
+        result, said = (process.communicate(timeout=900)[0] for process in running)
     finally:
         for process in running:
             process.kill()

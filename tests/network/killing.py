@@ -104,6 +104,7 @@ class Round:
         self._told_to_end: dict[int, float] = {}  # pid -> when to tell it again
         self._ended: set[int] = set()
         self._began = 0.0
+        self._lives: Counter[int] = Counter()  # of each party
         self._pending: dict[int, Kill] = {}  # party -> the death at a fact that its current life is to die
         self.outcome = Outcome()
         names = [str(directory / f"{i}.key") for i in range(PEERS + 1)]
@@ -111,10 +112,8 @@ class Round:
             Path(name).write_text(Secret(os.urandom(32)).to_hex())
             (directory / f"{i}.json").write_text(json.dumps({"features": [i / 10], "label": "no" if i % 2 else "yes"}))
         self._ids = [keys_of(name)[1] for name in names]
-        held = [socket.create_server(("127.0.0.1", 0)) for _ in names]
-        self._ports = [one.getsockname()[1] for one in held]
-        for one in held:
-            one.close()
+        self._reserved = [_reserved() for _ in names]
+        self._ports = [one.getsockname()[1] for one in self._reserved]
 
     # -- the processes ----------------------------------------------------------------------------------------------
 
@@ -139,6 +138,8 @@ class Round:
                         self._told_to_end[pid] = now + 1.0
                         os.kill(pid, signal.SIGTERM)
             time.sleep(0.005)
+        for one in self._reserved:
+            one.close()
         self._check()
         return self.outcome
 
@@ -155,6 +156,7 @@ class Round:
             finally:
                 os._exit(status)
         self._running[pid] = party
+        self._lives[party] += 1
 
     def _kill(self, kill: Kill) -> None:
         for pid, party in self._running.items():
@@ -285,7 +287,9 @@ class Round:
             if len({asked[i : i + 32] for i in range(0, len(asked), 32)}) > 1:
                 found.append(f"an ask of party {party} left for a second mate")
             said = (self._directory / f"{party}.out").read_text().splitlines()
-            if len(said) != 1:
+            if (
+                len(set(said)) != 1 or len(said) > self._lives[party]
+            ):  # killed when it had told, it tells the same again
                 found.append(f"party {party} told {len(said)} outcomes")
                 continue
             told = json.loads(said[0])
@@ -293,6 +297,15 @@ class Round:
             lived = {(f.outcome, f.reason) for f in facts if isinstance(f, Ended) and f.peer == self._ids[party]}
             if lived and lived != {(told["outcome"], told["reason"])}:
                 found.append(f"party {party} persisted {lived} and told {told}")
+
+
+def _reserved() -> socket.socket:
+    """Bound and not listened on: the kernel gives its port to nobody else, and a server, which sets SO_REUSEADDR, has
+    it each time that it is started."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    return one
 
 
 def soak(

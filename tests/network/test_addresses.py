@@ -5,6 +5,7 @@ import ipaddress
 import socket
 
 import pytest
+from free_ports import free_ports
 
 from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.network import addresses
@@ -12,8 +13,9 @@ from p2p_labeldp.network.addresses import PEERS_PER_BLOCK, claim
 
 
 @pytest.fixture
-def claimed():
-    """``claim``, given back at the end."""
+def claimed(monkeypatch):
+    """``claim``, given back at the end; by a port that rounds of other tests don't claim addresses by."""
+    monkeypatch.setattr(addresses, "PORT", free_ports(1)[0])
     with contextlib.ExitStack() as held:
 
         def take(count):

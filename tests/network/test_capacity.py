@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from network.test_processes import SHORT, SIZES, processes_of
+from network.test_processes import SHORT, SIZES, held_still, processes_of
 from p2p_labeldp.facts import Ready
 from p2p_labeldp.network import capacity, launcher
 from p2p_labeldp.network.limits import Limits
@@ -69,7 +69,9 @@ def test_a_round_takes_what_it_is_said_to_take(study_of):
     def look(fact):
         ready.append(isinstance(fact, Ready))
         if sum(ready) == len(study) and not seen:
-            seen.update({pid: taken(pid) for pid in processes_of(os.getpid())})
+            pids = processes_of(os.getpid())
+            with held_still(pids):
+                seen.update({pid: taken(pid) for pid in pids})
 
     launcher.play(study, on_fact=look)
     peers = [found for found in seen.values() if found["parent"] != os.getpid()]

@@ -56,11 +56,11 @@ async def replies(store, count):
             found = []
             for _ in range(count):
                 try:
-                    found.append(wire.decode(await client.post(CLIENT, to, wire.encode(Done()), timeout=5.0)))
+                    found.append(wire.decode(await client.post(CLIENT, to, wire.encode(Done()), timeout=60.0)))
                 except PeerUnreachable as exc:
                     found.append(exc)
             finished = asyncio.ensure_future(host.finished())
-            done, _ = await asyncio.wait([finished], timeout=0.0 if len(heard) else 5.0)
+            done, _ = await asyncio.wait([finished], timeout=0.0 if len(heard) else 60.0)
             finished.cancel()
             host.stop()
             return found, heard, [one.exception() for one in done]
@@ -201,5 +201,5 @@ async def test_an_alarm_whose_handler_breaks_is_told_of_and_the_next_one_still_e
     async with HttpClient() as client:
         host = Host(key=SERVER, client=client, sink=print)
         host.start(Breaking(), elapsed=0.0)
-        await asyncio.wait_for(host.finished(), 5.0)  # the control is this bound: it was never over
+        await asyncio.wait_for(host.finished(), 60.0)  # the control is this bound: it was never over
     assert told == [ZeroDivisionError]

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import datetime
 import ipaddress
-import socket
 import ssl
 
 import pytest
@@ -12,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from free_ports import free_ports
 
 from p2p_labeldp import facts, randomness
 from p2p_labeldp.cli.app import main
@@ -66,7 +66,7 @@ async def answer(server_tls, client_tls):
     try:
         async with HttpClient(tls=None if client_tls is None else client_tls.client) as client:
             to = Address(SERVER.peer_id, HOST, port)
-            return await client.post(CLIENT.signing_key, to, b"hello", timeout=5.0)
+            return await client.post(CLIENT.signing_key, to, b"hello", timeout=60.0)
     finally:
         await server.close()
 
@@ -82,10 +82,7 @@ async def test_a_round_by_tls_is_the_virtual_engines(tmp_path, study_of):
     phases = {"deadlines": Deadlines(join=3.0, exchange=6.0, closing=9.0, report=10.0), "gossip_period": 0.3}
     study = study_of(seed=1, sizes=(4,), **phases)
     heard, listens = [], asyncio.get_running_loop().create_future()
-    held = [socket.create_server((HOST, 0)) for _ in range(len(study))]
-    places = [one.getsockname()[:2] for one in held]
-    for one in held:
-        one.close()
+    places = [(HOST, port) for port in free_ports(len(study))]
 
     async def terms():
         return study.terms
@@ -143,8 +140,8 @@ async def test_what_travels_is_not_readable(tmp_path):
         middle = await asyncio.start_server(relay, HOST, 0)
         async with HttpClient(tls=None if one is None else one.client) as client:
             to = Address(SERVER.peer_id, HOST, middle.sockets[0].getsockname()[1])
-            assert await client.post(CLIENT.signing_key, to, b"a message", timeout=5.0) == b"a message"
-        await asyncio.wait_for(through.wait(), 10)
+            assert await client.post(CLIENT.signing_key, to, b"a message", timeout=60.0) == b"a message"
+        await asyncio.wait_for(through.wait(), 60)
         middle.close()
         await server.close()
         assert (b"a message" in seen and b"/p2p/" in seen) is readable

@@ -42,7 +42,7 @@ async def listening(both, **options):
         await server.close()
 
 
-async def serves(both, port, *, times=1, timeout=20.0):
+async def serves(both, port, *, times=1, timeout=60.0):
     """Whether honest requests are answered."""
     async with HttpClient(tls=both.client, max_connections=2) as client:
         asked = [

@@ -27,7 +27,7 @@ async def shown(monkeypatch, **changes):
     monkeypatch.setattr(peers, "fetch_manifest", fetched)
     facts, stopped = [], asyncio.Event()
     specs = specs_of(study(), learner=Where(LEARNER.peer_id, "127.0.0.1", 1), ordinals=[0])
-    await asyncio.wait_for(peers.run_contributors(specs, facts.append, stopped=stopped), 20.0)
+    await asyncio.wait_for(peers.run_contributors(specs, facts.append, stopped=stopped), 300.0)
     return facts
 
 

@@ -5,6 +5,7 @@ import logging
 import os
 
 import pytest
+from free_ports import free_ports
 
 from network.over_http.wire import ADA, BEN, EVE, Place, ask, client, clock, listening, parsed, request
 from p2p_labeldp.errors import (
@@ -27,8 +28,8 @@ async def test_a_request_reaches_the_handler_with_its_sender_and_the_reply_comes
         listening(lambda sender, body: seen.append((sender, body)) or body[::-1]) as (server, ben),
         client() as c,
     ):
-        assert await c.post(ADA, ben, b"hello", timeout=5) == b"olleh"
-        assert await c.post(EVE, ben, b"", timeout=5) == b""
+        assert await c.post(ADA, ben, b"hello", timeout=60) == b"olleh"
+        assert await c.post(EVE, ben, b"", timeout=60) == b""
         assert seen == [(ADA.peer_id, b"hello"), (EVE.peer_id, b"")]
         for traffic in (server.traffic, c.traffic):
             assert (traffic.messages_sent, traffic.messages_received) == (2, 2)
@@ -38,7 +39,7 @@ async def test_a_request_reaches_the_handler_with_its_sender_and_the_reply_comes
 async def test_many_at_once_each_get_their_own_answer():
     async with listening() as (_, ben), client(max_connections=5) as c:
         bodies = [b"%d" % i for i in range(40)]
-        assert await asyncio.gather(*(c.post(ADA, ben, body, timeout=30) for body in bodies)) == [
+        assert await asyncio.gather(*(c.post(ADA, ben, body, timeout=60) for body in bodies)) == [
             b[::-1] for b in bodies
         ]
 
@@ -46,22 +47,22 @@ async def test_many_at_once_each_get_their_own_answer():
 async def test_a_body_as_long_as_allowed_arrives_both_ways():
     async with listening() as (_, ben), client() as c:
         body = os.urandom(http.MAX_BODY_BYTES)
-        assert await c.post(ADA, ben, body, timeout=30) == body[::-1]
+        assert await c.post(ADA, ben, body, timeout=60) == body[::-1]
 
 
 async def test_a_peer_can_be_asked_by_name():
     async with listening() as (_, ben), client() as c:
-        assert await c.post(ADA, ben._replace(host="localhost"), b"ab", timeout=5) == b"ba"
+        assert await c.post(ADA, ben._replace(host="localhost"), b"ab", timeout=60) == b"ba"
 
 
 async def test_two_peers_of_one_process_are_kept_apart():
     other = HttpServer(EVE, lambda sender, body: b"eve", wall_clock=clock)
     eve = Place(EVE.peer_id, "127.0.0.1", await other.start("127.0.0.1", 0))
     async with listening() as (_, ben), client() as c:
-        assert await c.post(ADA, eve, b"ab", timeout=5) == b"eve"
-        assert await c.post(ADA, ben, b"ab", timeout=5) == b"ba"
+        assert await c.post(ADA, eve, b"ab", timeout=60) == b"eve"
+        assert await c.post(ADA, ben, b"ab", timeout=60) == b"ba"
         with pytest.raises(PeerUnreachable):
-            await c.post(ADA, ben._replace(port=eve.port), b"ab", timeout=5)
+            await c.post(ADA, ben._replace(port=eve.port), b"ab", timeout=60)
     await other.close()
 
 
@@ -111,20 +112,20 @@ async def test_an_address_in_use_is_a_configuration_error():
 
 async def test_a_closed_server_can_be_reached_no_more_and_its_port_is_free_again():
     async with client() as c:
-        async with listening() as (_, ben):
-            await c.post(ADA, ben, b"", timeout=5)
+        async with listening(port=free_ports(1)[0]) as (_, ben):
+            await c.post(ADA, ben, b"", timeout=60)
         with pytest.raises(PeerUnreachable):
-            await c.post(ADA, ben, b"", timeout=5)
+            await c.post(ADA, ben, b"", timeout=60)
         again = HttpServer(BEN, lambda sender, body: b"again", wall_clock=clock)
         await again.start("127.0.0.1", ben.port)
-        assert await c.post(ADA, ben, b"", timeout=5) == b"again"
+        assert await c.post(ADA, ben, b"", timeout=60) == b"again"
         await again.close()
 
 
 async def test_bodies_too_long_to_send_are_our_own_fault(caplog):
     async with listening(lambda sender, body: bytes(http.MAX_BODY_BYTES + 1)) as (_, ben), client() as c:
         with pytest.raises(LocalProtocolError, match="body of 1048577 bytes"):
-            await c.post(ADA, ben, bytes(http.MAX_BODY_BYTES + 1), timeout=5)
+            await c.post(ADA, ben, bytes(http.MAX_BODY_BYTES + 1), timeout=60)
         with pytest.raises(PeerUnreachable, match="500 failed"):
-            await c.post(ADA, ben, b"", timeout=5)
+            await c.post(ADA, ben, b"", timeout=60)
     assert "reply of 1048577 bytes" in caplog.text

@@ -32,10 +32,10 @@ def clock():
 
 
 @contextlib.asynccontextmanager
-async def listening(handler=lambda sender, body: body[::-1], **options):
+async def listening(handler=lambda sender, body: body[::-1], *, port=0, **options):
     """Ben's server and where it is."""
     server = HttpServer(BEN, handler, **{"wall_clock": clock, **options})
-    port = await server.start("127.0.0.1", 0)
+    port = await server.start("127.0.0.1", port)
     try:
         yield server, Place(BEN.peer_id, "127.0.0.1", port)
     finally:
