@@ -49,24 +49,28 @@ async def test_who_asks_and_does_not_read_the_answer_is_hung_up_on():
         quiet.close()
 
 
+def long_for_ada(sender, body):
+    return bytes(http.MAX_BODY_BYTES) if sender == ADA.peer_id else body
+
+
+def asks_and_does_not_read(server, ben):
+    """Ada's connection; her answer fits no buffer."""
+    server._listener.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # connections inherit it
+    quiet = socket.socket()
+    quiet.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    quiet.connect((ben.host, ben.port))
+    quiet.sendall(request(ben)[0])
+    return quiet
+
+
 @pytest.mark.parametrize("room", [True, False])
 async def test_those_who_do_not_read_their_answers_keep_nobody_out(room, monkeypatch):
     """And do, where no room is made."""
     if not room:
         monkeypatch.setattr(HttpServer, "_make_room", lambda _: False)
 
-    def long_for_ada(sender, body):
-        return bytes(http.MAX_BODY_BYTES) if sender == ADA.peer_id else body
-
     async with listening(long_for_ada, max_connections=2, read_timeout_seconds=LONG) as (server, ben):
-        server._listener.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # connections inherit it
-        held = []
-        for _ in range(2):
-            quiet = socket.socket()
-            quiet.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            quiet.connect((ben.host, ben.port))
-            quiet.sendall(request(ben)[0])
-            held.append(quiet)
+        held = [asks_and_does_not_read(server, ben) for _ in range(2)]
         await until(lambda: server.traffic.messages_sent == 2)
         assert (len(server._connections), len(server._arriving)) == (2, 0)
         answer = b""
@@ -77,9 +81,29 @@ async def test_those_who_do_not_read_their_answers_keep_nobody_out(room, monkeyp
             quiet.close()
 
 
+@pytest.mark.parametrize("told_apart", [True, False])
+async def test_who_is_still_asking_makes_room_before_who_is_taking_an_answer(told_apart, monkeypatch):
+    """Though that one came earlier. The control looks at who came first alone."""
+    if not told_apart:
+        monkeypatch.setattr(HttpServer, "whole", lambda *_: None)
+    async with listening(long_for_ada, max_connections=2, read_timeout_seconds=LONG) as (server, ben):
+        quiet = asks_and_does_not_read(server, ben)
+        await until(lambda: server.traffic.messages_sent == 1)
+        _, asking = await asyncio.open_connection(ben.host, ben.port)
+        await until(lambda: len(server._connections) == 2)
+        assert (await send(ben, request(ben, key=EVE)[0])).startswith(b"HTTP/1.1 200 ")
+        taken = 0
+        with contextlib.suppress(ConnectionError):
+            while some := await asyncio.to_thread(quiet.recv, 1 << 16):
+                taken += len(some)
+        assert (taken > http.MAX_BODY_BYTES) is told_apart
+        quiet.close()
+        asking.close()
+
+
 async def test_closing_waits_for_no_idle_connection(monkeypatch):
-    monkeypatch.setattr(http.server, "SHUTDOWN_SECONDS", 3600)
-    async with listening() as (server, ben):
+    monkeypatch.setattr(http.server, "SHUTDOWN_SECONDS", LONG)
+    async with asyncio.timeout(60), listening(read_timeout_seconds=LONG) as (server, ben):
         reader, writer = await asyncio.open_connection(ben.host, ben.port)
         writer.write(request(ben)[0][:40])
         await until(lambda: server._connections)
