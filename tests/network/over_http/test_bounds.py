@@ -103,10 +103,15 @@ async def test_who_is_still_asking_makes_room_before_who_is_taking_an_answer(tol
 
 async def test_closing_waits_for_no_idle_connection(monkeypatch):
     monkeypatch.setattr(http.server, "SHUTDOWN_SECONDS", LONG)
-    async with asyncio.timeout(60), listening(read_timeout_seconds=LONG) as (server, ben):
+    async with listening(read_timeout_seconds=LONG) as (server, ben):
         reader, writer = await asyncio.open_connection(ben.host, ben.port)
         writer.write(request(ben)[0][:40])
         await until(lambda: server._connections)
+        try:
+            await asyncio.wait_for(server.close(), 60)
+        finally:
+            for one in list(server._connections):
+                one.hang_up()
     with contextlib.suppress(ConnectionError):
         assert await reader.read() == b""
     writer.close()
