@@ -137,6 +137,29 @@ async def test_who_was_refused_and_does_not_hang_up_is_hung_up_on(monkeypatch):
         writer.close()
 
 
+@pytest.mark.parametrize("lingers", [True, False])
+async def test_who_is_refused_before_it_has_sent_all_can_send_on_and_reads_why(lingers, monkeypatch):
+    """The control hangs up at once: the sender is told that its connection was reset."""
+    monkeypatch.setattr(http.connection, "LINGER_SECONDS", LONG if lingers else 0.0)
+    async with listening() as (server, ben):
+        with socket.create_connection((ben.host, ben.port)) as sender:
+            sender.sendall(request(ben, line="GET /p2p/v1 HTTP/1.1")[0])
+            await until(lambda: server.traffic.messages_sent == 1 and bool(server._connections) is lingers)
+            with contextlib.nullcontext() if lingers else pytest.raises(ConnectionError):
+                for _ in range(2):
+                    sender.sendall(bytes(1000))
+                assert parsed(await asyncio.to_thread(sender.recv, 1 << 16)).status == 405
+
+
+async def test_of_a_body_that_was_read_nothing_is_kept_while_its_answer_is_taken():
+    async with listening(long_for_ada, max_connections=2, read_timeout_seconds=LONG) as (server, ben):
+        quiet = asks_and_does_not_read(server, ben)
+        await until(lambda: server.traffic.messages_sent == 1)
+        (connection,) = server._connections
+        assert (connection._data, server._buffered) == (b"", 0)
+        quiet.close()
+
+
 async def test_memory_for_bodies_under_way_is_bounded(monkeypatch):
     monkeypatch.setattr(http.server, "MAX_BUFFERED_BYTES", 1000)
     async with listening() as (server, ben):
