@@ -128,6 +128,7 @@ ANY = settings(max_examples=300, deadline=None)
 @ANY
 @given(st.binary(max_size=300) | damaged(ASKED, lines=LINES), CUTS)
 @example(ASKED, [ASKED.index(b"\r\n\r\n") + 2])
+@example(ASKED + b"more", [len(ASKED)])
 @example(b"POST /" + b"a" * MAX_HEAD_BYTES, range(0, MAX_HEAD_BYTES, 999))
 def test_any_bytes_get_one_answer_or_none_however_they_are_cut(data, cuts):
     status, word, heard = judged(data, cuts)
