@@ -37,6 +37,7 @@ from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
 RETRY_SECONDS = 0.5, 4.0  # between tries to get the manifest, growing: hundreds may wait for a round to open
 RETRY_GROWTH = 2.0
 FIRST_ANSWER_SECONDS = 10.0
+SILENT_SECONDS = 5.0  # without a manifest, and whoever waits for one is told why
 TIMER_SECONDS = 0.001  # what a timer may ring early: uvloop rounds to the nearest millisecond
 
 Sink = Callable[[Fact], None]
@@ -217,16 +218,33 @@ class Host:
 
 
 async def fetch_manifest(
-    client: HttpClient, key: SigningKey, learner: Address, *, host: str, port: int, patience: float
+    client: HttpClient,
+    key: SigningKey,
+    learner: Address,
+    *,
+    host: str,
+    port: int,
+    patience: float,
+    waiting: Callable[[str], None] | None = None,
 ) -> ManifestReply:
     """Asks the learner for the round until it answers.
+
+    Args:
+        client: To ask with.
+        key: Who asks.
+        learner: Who is asked.
+        host: Where the asker can be reached.
+        port: There.
+        patience: Seconds after which it is given up.
+        waiting: Called once with the reason, where ``SILENT_SECONDS`` have passed without a manifest.
 
     Raises:
         ClockSkew: The two clocks differ by more than is allowed.
         PeerUnreachable: No answer within ``patience`` seconds.
     """
     loop = asyncio.get_running_loop()
-    end = loop.time() + patience
+    began = loop.time()
+    end = began + patience
     question = wire.encode(GetManifest(host, port))
     last: Exception | None = None
     pause, longest = RETRY_SECONDS
@@ -240,6 +258,9 @@ async def fetch_manifest(
         else:
             if isinstance(reply, ManifestReply):
                 return reply
+        if waiting is not None and loop.time() - began >= SILENT_SECONDS:
+            waiting("it has no round open" if last is None else str(last))
+            waiting = None
         await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311  so that they don't come together
         pause = min(RETRY_GROWTH * pause, longest)
     raise PeerUnreachable(f"the learner gave no manifest in {patience:g} s: {last}") from last

@@ -67,6 +67,7 @@ class Scout:
 
     def __init__(self) -> None:
         self._sent = False
+        self._said = False
         self._back = asyncio.Event()
 
     async def __aenter__(self) -> None:
@@ -76,6 +77,12 @@ class Scout:
 
     async def __aexit__(self, *_: object) -> None:
         self._back.set()
+
+    def waits(self, why: str) -> None:
+        """Says once that there is no round yet, and why."""
+        if not self._said:
+            self._said = True
+            _log.warning("no round of the learner so far, asking on: %s", why)
 
 
 def _keep_nothing(_fact: Fact) -> None:
@@ -122,7 +129,10 @@ async def _take_part(
     assert isinstance(party.keys, Keys)
     patience = party.patience(time.time(), usual=PATIENCE_SECONDS)
     key = party.keys.signing_key
-    asking = fetch_manifest(client, key, party.learner, host=party.host, port=party.port, patience=patience)
+    waiting = scout.waits if party.store is not None else None  # nobody watches a single peer of a study
+    asking = fetch_manifest(
+        client, key, party.learner, host=party.host, port=party.port, patience=patience, waiting=waiting
+    )
     try:
         async with scout:
             reply = await _unless(stopped, asking)

@@ -22,7 +22,7 @@ from p2p_labeldp.crypto.keys import Keys
 from p2p_labeldp.crypto.signatures import ALLOWED_SKEW_SECONDS
 from p2p_labeldp.facts import Answered, Asked, Ended, Flipped, Outcome, Reason, Rejected
 from p2p_labeldp.labels import Example, LabelSpace
-from p2p_labeldp.network import learner_process, peer_process
+from p2p_labeldp.network import host, learner_process, peer_process
 from p2p_labeldp.network.host import Host
 from p2p_labeldp.network.http import HttpClient
 from p2p_labeldp.network.learner_process import serve
@@ -234,6 +234,23 @@ async def test_a_manifest_that_is_not_the_learners_is_refused_though_the_learner
             await host.close()
     assert [(fact.outcome, fact.reason) for fact in facts if isinstance(fact, Ended)] == [POLICY] * 3
     assert {fact.about.partition(": ")[0] for fact in facts if isinstance(fact, Rejected)} == {"policy"}
+
+
+@pytest.mark.parametrize("deployed", [True, False])
+async def test_peers_whose_learner_is_not_there_say_so_once(tmp_path, monkeypatch, caplog, deployed):
+    """Those of a study, which starts its learner itself, say nothing."""
+    monkeypatch.setattr(host, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(host, "RETRY_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(peer_process, "PATIENCE_SECONDS", 0.1)
+    nobody, *ports = free_ports(4)
+    ends = []
+    with ExitStack() as keep:
+        three = parties(tmp_path, ports, Address(LEARNER.peer_id, "127.0.0.1", nobody), keep=keep if deployed else None)
+        await run_peers(three, lambda fact: ends.append(fact) if isinstance(fact, Ended) else None)
+    assert [end.outcome for end in ends] == [Outcome.UNREACHABLE] * 3
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == deployed
+    assert all(f"127.0.0.1:{nobody} can't be reached" in one for one in said)
 
 
 @pytest.mark.parametrize(("off", "expected"), [(6.0, REPORTED), (-600.0, SKEW), (600.0, SKEW)])
