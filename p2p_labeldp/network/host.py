@@ -37,7 +37,7 @@ from p2p_labeldp.protocol.messages import GetManifest, ManifestReply, Refusal
 RETRY_SECONDS = 0.5, 4.0  # between tries to get the manifest, growing: hundreds may wait for a round to open
 RETRY_GROWTH = 2.0
 FIRST_ANSWER_SECONDS = 10.0
-SILENT_SECONDS = 5.0  # without a manifest, and whoever waits for one is told why
+SILENT_SECONDS = 3.0  # without a manifest, and whoever waits for one is told why
 TIMER_SECONDS = 0.001  # what a timer may ring early: uvloop rounds to the nearest millisecond
 
 Sink = Callable[[Fact], None]
