@@ -34,7 +34,7 @@ class Suggestion:
     Args:
         count: Clusters to ask KMeans for.
         sizes: Members of each after merging, ascending.
-        flips: Least flip probability of the smallest and of the largest of them.
+        flips: The largest and the smallest flip probability of a cluster; it does not only fall with the size.
         largest_flip: (K - 1)/K, which tells nothing.
     """
 
@@ -45,7 +45,7 @@ class Suggestion:
 
     @property
     def much_noise(self) -> bool:
-        """Whether the smallest cluster's reports hardly say anything."""
+        """Whether some cluster's reports hardly say anything."""
         return self.flips[0] > MUCH * self.largest_flip
 
 
@@ -86,8 +86,10 @@ def suggest(
     count = count_for(len(features), minimum_size, num_classes)
     fitted = clustering.fit(features, count=count, minimum_size=minimum_size, seed=seed)
     sizes = sorted(np.bincount(fitted.assign(features), minlength=fitted.count).tolist())
-    least, most = (
+    flips = [
         planning.plan_roster(size, target_epsilon, tolerated_loss, num_classes=num_classes).flip_probability
-        for size in (sizes[0], sizes[-1])
+        for size in sorted(set(sizes))
+    ]
+    return Suggestion(
+        count=count, sizes=tuple(sizes), flips=(max(flips), min(flips)), largest_flip=largest_flip(num_classes)
     )
-    return Suggestion(count=count, sizes=tuple(sizes), flips=(least, most), largest_flip=largest_flip(num_classes))
