@@ -2,6 +2,7 @@
 
 - ``reading``: bytes to rows of text: encoding, separator, quotes
 - ``columns``: columns of text to numbers, labels unseen; which are left out, and why
+- ``identifiers``: which of them tell rows apart instead of measuring something
 - ``classes``: the label column
 - ``pitfalls``: what a table gives away that its owner may not think of
 - ``table``: all of it

@@ -38,7 +38,9 @@ def labels(
             f"column {name!r} is empty in {gaps / len(cells):.0%} of the rows; take the rows that have a label",
             field=FIELD,
         )
-    notes = [] if not gaps else [f"{gaps} rows without a label in {name!r} take no part"]
+    notes = []
+    if gaps:
+        notes.append(f"{gaps} row{'s' if gaps > 1 else ''} without a label in {name!r} take{'s' * (gaps == 1)} no part")
     spellings = {cell: _same(cell) for cell in present}
     if classes is None:
         space = LabelSpace(classes=_read(spellings, name, len(cells) - gaps))

@@ -17,19 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_labeldp.errors import ConfigurationError
+from p2p_labeldp.owndata.identifiers import is_identifier, may_be_identifier
 from p2p_labeldp.owndata.reading import FIELD, Rows
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "?", ".", "-", "--"})
 MAX_MISSING = 0.3
 MAX_CATEGORIES = 20
-FEW = 10  # different numbers, below which even what is called an identifier is a category
 MAX_FEATURES = 500
 MAX_NUMBER = 1e150  # as in clustering
-_IDENTIFIER = re.compile(r"(?i)^(unnamed.*|index|row|row ?(no|number)|nr\.?|no\.?|id|uuid|key|.*[_ .-]id|id[_ .-].*)$")
 _POINT = re.compile(r"^[+-]?\d*\.\d+([eE][+-]?\d+)?$|^[+-]?\d{1,3}(,\d{3})+\.\d+$")
 _COMMA = re.compile(r"^[+-]?\d*,(\d{1,2}|\d{4,})$|^[+-]?\d{1,3}(\.\d{3})+,\d+$|^[+-]?0,\d+$")
 _SPACED = re.compile(r"^[+-]?\d{1,3}([ '’\u00a0\u202f]\d{3})+([.,]\d+)?$")
 _THOUSANDS = re.compile(r"^[+-]?\d{1,3}(,\d{3})+$")
+_GROUPED = {
+    ",": re.compile(r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"),
+    ".": re.compile(r"^[+-]?\d{1,3}(\.\d{3})+(,\d*)?$"),
+}
+"""What a comma, or a point, between thousands stands in. In anything else it divides a date, an address, a version."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,7 +104,7 @@ def features(rows: Rows, *, label: str, choices: Choices) -> Features:
     cells = {name: rows.columns[rows.names.index(name)] for name in wanted}
     comma = _decimal_comma(cells, choices.decimal)
     for name in wanted:
-        _add(found, name, cells[name], comma=comma, keep=name in choices.keep)
+        _add(found, name, cells[name], rows, comma=comma, keep=name in choices.keep)
     if not found.columns:
         raise ConfigurationError(
             f"no column beside {label!r} can be a feature; one that changes from row to row is needed", field=FIELD
@@ -124,7 +128,7 @@ def check_column(name: str, rows: Rows, key: str) -> str:
     return name
 
 
-def _add(found: Features, name: str, cells: Sequence[str], *, comma: bool, keep: bool) -> None:
+def _add(found: Features, name: str, cells: Sequence[str], rows: Rows, *, comma: bool, keep: bool) -> None:
     present = [cell for cell in cells if not is_missing(cell)]
     share = 1 - len(present) / len(cells)
     if not present:
@@ -145,9 +149,9 @@ def _add(found: Features, name: str, cells: Sequence[str], *, comma: bool, keep:
     if not wrong:
         _add_numbers(found, name, cells, numbers, keep=keep)
     elif sum(different[text] for text in wrong) <= len(present) / 2:
-        row = next(i for i, cell in enumerate(cells) if cell == wrong[0]) + 1
+        place = rows.place(cells.index(wrong[0]))
         raise ConfigurationError(
-            f"column {name!r} holds numbers, but {wrong[0][:40]!r} in row {row}; put a number or nothing there, or"
+            f"column {name!r} holds numbers, but {wrong[0][:40]!r} in {place}; put a number or nothing there, or"
             f" --leave-out {_quoted(name)}",
             field=FIELD,
         )
@@ -163,17 +167,21 @@ def _add_numbers(
 ) -> None:
     values = np.array([np.nan if is_missing(cell) else numbers[cell] for cell in cells], dtype=np.float64)
     known = ~np.isnan(values)
-    whole = values[known]
-    different = len(set(whole.tolist()))
-    counted = (
-        different == len(cells) and whole.max() - whole.min() == len(cells) - 1 and whole.min() == whole.min() // 1
-    )
-    if not keep and (counted or (different >= FEW and _IDENTIFIER.match(name))):
+    present = values[known]
+    if not keep and is_identifier(name, present, rows=len(cells)):
         found.notes.append(f"left out {name!r}: an identifier (--keep {_quoted(name)} if it is none)")
         return
+    if not keep and may_be_identifier(present):
+        found.notes.append(
+            f"{name!r} has another whole number in every row, as an identifier has: features are public; --leave-out"
+            f" {_quoted(name)} takes it out, --keep {_quoted(name)} if it is a measurement"
+        )
     if not known.all():
-        found.notes.append(f"{name!r}: {int((~known).sum())} gaps filled with the median, and marked in a column")
-        values[~known] = np.median(whole)
+        gaps = int((~known).sum())
+        found.notes.append(
+            f"{name!r}: {gaps} gap{'s' if gaps > 1 else ''} filled with the median, and marked in a column"
+        )
+        values[~known] = np.median(present)
     found.add(name, values, name)
     if not known.all():
         found.add(f"{name} missing", (~known).astype(np.float64), name)
@@ -193,12 +201,12 @@ def _number(text: str, comma: bool) -> float | None:
     text = text.removesuffix("%").rstrip()
     if _SPACED.match(text):
         text = re.sub(r"[ '’\u00a0\u202f]", "", text)
-    if comma:
-        text = text.replace(".", "").replace(",", ".")
-    elif "," in text:
-        if not re.match(r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$", text):
+    thousands = "." if comma else ","
+    if thousands in text:
+        if not _GROUPED[thousands].match(text):
             return None
-        text = text.replace(",", "")
+        text = text.replace(thousands, "")
+    text = text.replace(",", ".")
     try:
         value = float(text)
     except ValueError:

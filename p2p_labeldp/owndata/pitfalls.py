@@ -13,12 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_labeldp.owndata.columns import Features, is_missing
+from p2p_labeldp.owndata.identifiers import is_numbered, words
 from p2p_labeldp.owndata.reading import Rows
 
 TELLS = 0.98
 """Share of rows whose label one column tells, from which it is named."""
 _BINS = 32
-_PERSON = re.compile(r"(?i)(patient|person|subject|user|customer|client|member|participant|case|student|employee|pat)")
+_PERSON = re.compile(
+    r"(?i)(patient|person|subject|user|customer|client|member|participant|case|student|employee|pat|fall|mrn|ssn|svnr)"
+)
+_PLACE = re.compile(r"(^|_)(plz|zip)|post(al|leitzahl|_?code)")
 _PERSONAL = re.compile(r"(?i)(name|mail|phone|telefon|address|adresse|street|stra(ss|ß)e|birth|ssn|iban|passport)")
 
 
@@ -27,7 +31,7 @@ def warnings(rows: Rows, found: Features, *, label: str) -> list[str]:
     said = []
     kept = set(found.source)
     for name in rows.names:
-        if name != label and name in kept and _PERSONAL.search(name):
+        if name != label and name in kept and (_PERSONAL.search(name) or _PLACE.search(words(name))):
             said.append(f"{name!r} may say who somebody is: features are public; --leave-out takes it out")
     stem = re.sub(r"[\W_]", "", label.casefold())
     for name in sorted(kept):
@@ -84,7 +88,7 @@ def _told(column: npt.NDArray[np.float64], labels: npt.NDArray[np.integer]) -> f
 
 
 def _names_people(name: str) -> bool:
-    return bool(re.search(r"(?i)(^|[_ .-])(id|nr|no|number|key)$", name) and _PERSON.search(name))
+    return is_numbered(name) and bool(_PERSON.search(name))
 
 
 def _repeats(rows: Rows, name: str) -> tuple[int, str]:

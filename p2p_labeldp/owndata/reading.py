@@ -49,12 +49,18 @@ class Rows:
         columns: Their cells, stripped, one list a column.
         separator: By which the fields were told apart.
         notes: How the file was read, where it was not obvious.
+        lines: On which each row ends, counted from 1 at the top of the file; none if there is no file.
     """
 
     names: list[str]
     columns: list[list[str]]
     separator: str
     notes: list[str]
+    lines: list[int] | None = None
+
+    def place(self, row: int) -> str:
+        """Where a row is found, counted as whoever opens the file counts; ``row`` is from 0."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -81,22 +87,25 @@ def read(path: str | Path, *, encoding: str | None = None, separator: str | None
         raise ConfigurationError(f"{separator!r} given; one of , ; | or a tab is possible", field="data.separator")
     if not text.strip():
         raise ConfigurationError("the file is empty; a header line and a row a person are needed", field=FIELD)
+    skipped = 1 if declared else 0
     chosen = separator or _separator(text)
     records = _records(text, chosen)
     names = _names(next(records)[1])
     columns: list[list[str]] = [[] for _ in names]
+    lines: list[int] = []
     for line, record in records:
         if len(record) != len(names):
             if len(record) > len(names) and not any(record[len(names) :]):
                 record = record[: len(names)]  # separators at the end of a line
             else:
                 raise ConfigurationError(
-                    f"line {line} has {len(record)} fields and the header {len(names)}; put quotes around a field that"
-                    f" holds a {SEPARATORS[chosen]}, or mend the line",
+                    f"line {line + skipped} has {len(record)} field{'s' if len(record) > 1 else ''} and the header"
+                    f" {len(names)}; put quotes around a field that holds a {SEPARATORS[chosen]}, or mend the line",
                     field=FIELD,
                 )
         for column, cell in zip(columns, record, strict=True):
             column.append(cell)
+        lines.append(line + skipped)
     if not columns[0]:
         raise ConfigurationError("the file has a header and no rows; a row a person is needed", field=FIELD)
     named = [place for place, name in enumerate(names) if name or any(columns[place])]
@@ -105,6 +114,7 @@ def read(path: str | Path, *, encoding: str | None = None, separator: str | None
         columns=[columns[place] for place in named],
         separator=chosen,
         notes=notes,
+        lines=lines,
     )
 
 

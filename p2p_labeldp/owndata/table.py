@@ -135,9 +135,11 @@ def _understood(rows: reading.Rows, cells: list[str], *, label: str, choices: Ch
     told, label_space, about_labels = classes_of.labels(cells, name=label, classes=choices.classes)
     found = columns.features(rows, label=label, choices=choices)
     has_label = told >= 0
-    if has_label.sum() < MIN_ROWS:
+    labelled = int(has_label.sum())
+    if labelled < MIN_ROWS:
         raise ConfigurationError(
-            f"{has_label.sum()} rows with a label; {MIN_ROWS} or more are needed, and some hundreds to learn anything",
+            f"{labelled} row{'s' if labelled > 1 else ''} with a label; {MIN_ROWS} or more are needed, and some"
+            " hundreds to learn anything",
             field=reading.FIELD,
         )
     return OwnTable(

@@ -66,6 +66,15 @@ def test_excels_separator_line_and_trailing_separators_are_understood(tmp_path):
     assert (rows.names, rows.columns) == (["a", "label"], [["1", "2"], ["yes", "no"]])
 
 
+@pytest.mark.parametrize(("head", "before"), [("", 0), ("sep=;\n", 1), ("\n\n", 2)])
+def test_a_bad_cell_and_a_bad_line_are_counted_alike_as_lines_of_the_file(tmp_path, head, before):
+    good = head + 'a;label\n1;"x\ny"\n\n'
+    rows = read(written(tmp_path, good + "2;z\n"))
+    assert rows.lines == [3 + before, 5 + before]
+    assert [rows.place(row) for row in range(2)] == [f"line {3 + before}", f"line {5 + before}"]
+    assert f"line {5 + before} has 1 field and the header 2" in refused(tmp_path, good + "2\n3;z\n")
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -74,7 +83,7 @@ def test_excels_separator_line_and_trailing_separators_are_understood(tmp_path):
         (b"a,label\n", "has a header and no rows"),
         (b"alone\n1\n2\n", "no comma, semicolon, tab or bar divides its lines"),
         (b"a,b,label\n1,2,x\n1,2,3,y\n", "line 3 has 4 fields and the header 3; put quotes around"),
-        (b"a,label\n1,x\n2\n", "line 3 has 1 fields and the header 2"),
+        (b"a,label\n1,x\n2\n", "line 3 has 1 field and the header 2"),
         (b"5.1,3.5,0\n4.9,3.0,1\n", "holds numbers (5.1, 3.5, 0, ...) and no names; add a header line"),
         (b"a,a,label\n1,2,x\n", "2 columns are called 'a'; give each a name of its own"),
         (b'a,label\n"1,x\n2,y\n', "the quotes up to line 3 don't match; close them"),

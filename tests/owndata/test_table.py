@@ -80,6 +80,48 @@ def test_constant_empty_and_free_text_columns_and_identifiers_are_left_out_with_
     assert kept.names == ("age", "row")
 
 
+@pytest.mark.parametrize("step", [7, 7919])
+@pytest.mark.parametrize("name", ["PatientenNr", "Fallnummer", "caseNumber", "MRN"])
+def test_numbers_of_people_are_left_out_by_their_name_unless_they_are_kept(tmp_path, name, step):
+    number = {name: lambda i: 100_000 + step * i % 900_001}
+    found = loaded(tmp_path, number)
+    assert found.names == ("age",)
+    assert f"left out {name!r}: an identifier (--keep {name} if it is none)" in found.notes
+    kept = loaded(tmp_path, number, keep=(name,))
+    assert kept.names == ("age", name)
+    assert not any(name in note for note in kept.notes)
+    few = loaded(tmp_path, {name: lambda i: i % 9})
+    assert few.names == ("age", name)
+
+
+def test_numbers_that_all_differ_are_kept_with_a_note_that_says_how_to_answer_it(tmp_path):
+    number = {"Barcode": lambda i: 100_000 + 7919 * i % 900_001}
+    note = "'Barcode' has another whole number in every row, as an identifier has: features are public; --leave-out"
+    note += " Barcode takes it out, --keep Barcode if it is a measurement"
+    found = loaded(tmp_path, number)
+    assert (found.names, note in found.notes) == (("age", "Barcode"), True)
+    assert found.notes == loaded(tmp_path, {**number, "label": lambda i: "no" if i % 3 else "yes"}).notes
+    assert note not in loaded(tmp_path, number, keep=("Barcode",)).notes
+    assert note not in loaded(tmp_path, {"Barcode": lambda i: 100_000 + 7919 * (i // 2)}).notes
+
+
+def test_numbers_that_repeat_for_a_person_are_seen_under_german_names(tmp_path):
+    for name in ("PatientenNr", "Fallnummer", "patientid"):
+        notes = "\n".join(loaded(tmp_path, {name: lambda i: 1000 + i // 4}).notes)
+        assert f"{name!r} repeats, up to 4 rows for one" in notes
+    assert "repeats" not in "\n".join(loaded(tmp_path, {"Monat": lambda i: i // 4}).notes)
+
+
+@pytest.mark.parametrize(
+    "name", ["PLZ", "WohnPLZ", "Plz_Praxis", "zip", "ZipCode", "home zip", "postcode", "Postleitzahl"]
+)
+def test_where_somebody_lives_is_noted(tmp_path, name):
+    note = "{!r} may say who somebody is: features are public; --leave-out takes it out"
+    found = loaded(tmp_path, {name: lambda i: 10115 + i % 5, "Rezipient": lambda i: i % 7, "Postop": lambda i: i % 2})
+    assert note.format(name) in found.notes
+    assert not any("Rezipient" in note or "Postop" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(
     ("cells", "value"),
     [
@@ -90,6 +132,41 @@ def test_constant_empty_and_free_text_columns_and_identifiers_are_left_out_with_
 def test_decimal_commas_are_seen(tmp_path, cells, value):
     found = loaded(tmp_path, {"x": lambda i: cells if i else "2,75"}, separator=";")
     assert found.features[:, 1].tolist() == [2.75] + [value] * (ROWS - 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "decimal", "value"),
+    [
+        *(("1.234.567,8", ",", 1234567.8), ("1.234", ",", 1234), ("-12.345", ",", -12345), ("1,5e3", ",", 1500)),
+        *(("1,234,567.8", ".", 1234567.8), ("1,234", ".", 1234), ("12.5", ".", 12.5)),
+        *((text, ",", None) for text in ("12.04.2024", "10.0.123.123", "1.5", "1234.567", "1.234.56", "1.234,567.8")),
+        *((text, ".", None) for text in ("12,04,2024", "10,0,123,123", "1,5", "1234,567", "12.04.2024", "1,234.567,8")),
+    ],
+)
+def test_thousands_stand_in_groups_of_three_and_nothing_else_is_a_number(tmp_path, cell, decimal, value):
+    found = loaded(tmp_path, {"x": lambda i: cell if i else "7"}, separator=";", decimal=decimal)
+    if value is None:
+        assert found.names == ("age", f"x={'7' if cell < '7' else cell}")  # two words
+    else:
+        assert (found.names, found.features[1, 1]) == (("age", "x"), value)
+
+
+def test_dates_and_addresses_beside_decimal_commas_are_texts_and_not_large_numbers(tmp_path):
+    found = loaded(
+        tmp_path,
+        {
+            "Wert": lambda i: f"{i % 7},5",
+            "Datum": lambda i: f"{1 + i % 28:02d}.{1 + i % 12:02d}.2024",
+            "IP": lambda i: f"10.0.{100 + i}.{100 + i}",
+            "Quartal": lambda i: f"01.0{1 + i % 4 * 2}.2024",
+        },
+        separator=";",
+    )
+    assert found.names == ("age", "Wert", *(f"Quartal=01.0{month}.2024" for month in (1, 3, 5, 7)))
+    assert "left out 'Datum': 40 different texts, an identifier or free text" in found.notes
+    assert "left out 'IP': 40 different texts, an identifier or free text" in found.notes
+    mixed = refusal(tmp_path, {"x": lambda i: "1.4.2024" if i == 7 else f"{i},5"}, separator=";")
+    assert "column 'x' holds numbers, but '1.4.2024' in " in mixed
 
 
 def test_decimal_points_with_thousands_are_seen(tmp_path):
@@ -113,9 +190,9 @@ def test_what_may_be_a_thousand_or_a_fraction_is_asked_for(tmp_path):
         ({"bmi": lambda i: "" if i % 5 < 2 else i}, "column 'bmi' is empty in 40% of the rows, more than 30%; fill it"),
         (
             {"bmi": lambda i: "unknown" if i == 7 else i},
-            "holds numbers, but 'unknown' in row 8; put a number or nothing",
+            "holds numbers, but 'unknown' in line 9; put a number or nothing",
         ),
-        ({"bmi": lambda i: "inf" if i == 7 else i / 2}, "holds numbers, but 'inf' in row 8"),
+        ({"bmi": lambda i: "inf" if i == 7 else i / 2}, "holds numbers, but 'inf' in line 9"),
         ({"label": lambda i: "ill"}, "column 'label' says 'ill' in every row; two classes or more are needed"),
         ({"label": lambda i: ""}, "column 'label' is empty; choose the column that holds the label"),
         ({"label": lambda i: "" if i % 5 < 2 else "ab"[i % 2]}, "column 'label' is empty in 40% of the rows"),
@@ -189,6 +266,13 @@ def test_warnings_depend_on_names_and_features_only(tmp_path):
     assert "'patient_number' repeats, up to 4 rows for one" in notes
 
 
+def test_one_gap_is_one_gap(tmp_path):
+    gaps = {"label": lambda i: "" if i == 4 else "ab"[i % 2], "bmi": lambda i: "NA" if i == 3 else 20 + i % 5}
+    notes = loaded(tmp_path, gaps).notes
+    assert "1 row without a label in 'label' takes no part" in notes
+    assert "'bmi': 1 gap filled with the median, and marked in a column" in notes
+
+
 def test_rows_that_are_alike_are_counted(tmp_path):
     found = loaded(tmp_path, {"age": lambda i: i % 10})
     assert any(note.startswith("rows with the features of another row: 30;") for note in found.notes)
@@ -246,6 +330,8 @@ def test_a_frame_is_understood_as_a_file_is(tmp_path):
     assert (len(found), found.label_space.classes) == (ROWS - 1, ("no", "yes"))
     assert found.features[9].tolist() == [20 + 70 % 31, 0, 22.5, 1]
     assert "left out 'row': an identifier (--keep row if it is none)" in found.notes
+    with pytest.raises(ConfigurationError, match=r"^X: column 'bmi' holds numbers, but 'low' in row 3;"):
+        owndata.from_arrays(frame.assign(bmi=[1.5, 2.5, "low", 3.5] * 10), labels)
     with pytest.raises(ConfigurationError, match=r"^X: column 'bmi' is empty in 50%"):
         owndata.from_arrays(frame.assign(bmi=[None, 1.0] * 20), labels)
 
