@@ -29,7 +29,7 @@ class Metrics:
 
         self._steps = counter("steps", "Steps of the round that were taken.", "step")
         self._ended = counter("rounds_ended", "Rounds that ended, by outcome and reason.", "outcome", "reason")
-        self._rejected = counter("messages_rejected", "Messages that were refused.")
+        self._rejected = counter("messages_rejected", "Signed messages that the round refused.")
         self._accepted = counter("reports_accepted", "Reports that the learner accepted.")
         self._records = gauge("directory_records", "Peer records known, the own one included.")
         self._requests = gauge("requests_sent", "Requests sent, and what they were answered.")

@@ -8,7 +8,7 @@ like everything else; ``connection`` reads and writes:
     400 malformed              no HTTP, a field stands twice, or the handler could not decode the body
     401 authentication_failed  the signature does not verify, whatever the cause (the log has it)
     401 clock_skew S           it does, but the clocks differ by more than S seconds
-    404 path, 405 method, 408 slow, 411 length, 413 size, 415 type
+    404 path, 405 method, 408 slow, 411 length, 413 size, 415 type; who is slow with the head is hung up on
     409 replayed               the nonce was seen before
     409 roster_mismatch, 422 refused  by the handler
     429 too_many S             there is room again in S seconds; Retry-After says the same
