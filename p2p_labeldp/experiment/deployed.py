@@ -78,7 +78,8 @@ def learn_from_peers(
     terms = msgspec.structs.replace(prepared.study.terms, study=False)
     keys = Keys(coins.identity())
     opened_at: float | None = None
-    if proposal is not None and not learner_process.in_a_round(store):
+    taken_up = learner_process.in_a_round(store)
+    if proposal is not None and not taken_up:
         opened_at = learner_process.check_proposal(proposal, terms=terms, keys=keys).opened  # before it listens
     heard: list[Fact] = []
 
@@ -92,7 +93,8 @@ def learn_from_peers(
 
     def announce(address: Address) -> None:
         left = terms.deadlines.join - (0.0 if opened_at is None else time.time() - opened_at)
-        say(f"the learner is {format_address(address)}; peers can join for {left:.0f} s")
+        what = "it goes on with the round that it was in" if taken_up else f"peers can join for {left:.0f} s"
+        say(f"the learner is {format_address(address)}; {what}")
         say(f"classes: {','.join(terms.classes)}")
 
     told.playing(peers=0, clusters=len(prepared.sizes), engine="processes", pace=prepared.pace)

@@ -211,11 +211,14 @@ def test_a_learner_that_is_killed_and_started_again_has_every_report(tmp_path, c
         again = command(*serving)
         running.append(again)
         ended = [json.loads(peer.communicate(timeout=PATIENCE)[0]) for peer in running[1:4]]
-        result = json.loads(again.communicate(timeout=PATIENCE)[0])
+        out, told = again.communicate(timeout=PATIENCE)
+        result = json.loads(out)
     finally:
         for process in running:
             process.kill()
             process.communicate()
+    assert "it goes on with the round that it was in" in told
+    assert "peers can join" not in told
     assert [one["outcome"] for one in ended] == ["reported"] * 3
     assert result["outcomes"] == {"reported": 3}
     assert "complete" not in result  # only what is not says so
