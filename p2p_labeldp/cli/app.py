@@ -11,9 +11,10 @@ In all but the first, stderr says why in one line.
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,6 +48,8 @@ from p2p_labeldp.errors import ConfigurationError, LabelDPError
 
 NAME = "p2p-labeldp"
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number"}
+"""What was needed, by the kind of typer's complaint."""
 
 # The base of typer's usage errors. It is click's own class where typer depends on click, and in newer releases, which
 # carry a copy of click, a private one.
@@ -126,7 +129,20 @@ def _usage(error: Exception) -> str:
     """What typer says, and where to read what it wants."""
     context = getattr(error, "ctx", None)
     command = NAME if context is None else context.command_path
-    return f"{error.format_message().rstrip('.')}; see {command} --help"  # type: ignore[attr-defined]  # every usage error has it
+    return f"{_plainly(error).rstrip('.')}; see {command} --help"
+
+
+def _plainly(error: Any) -> str:
+    """A usage error's text. Of a word where a number is needed, typer by itself does not say which word it was."""
+    said: str = error.format_message()
+    faults = getattr(error.__cause__, "errors", None)  # pydantic's, which newer releases of typer read numbers with
+    fault = faults()[0] if callable(faults) else {}
+    needed = NUMBERS.get(fault.get("type", ""))
+    if needed is None:
+        return said
+    given = str(fault["input"])
+    point = "; the decimal sign is a point" if "," in given and needed == "a number" else ""
+    return said.replace(error.message, f"{reprlib.repr(given)} given; {needed} is needed{point}")
 
 
 def _complain(text: str, status: int) -> int:

@@ -22,7 +22,7 @@ from p2p_labeldp.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from p2p_labeldp.network.learner_process import Proposal
-    from p2p_labeldp.protocol.manifest import OpenedManifest
+    from p2p_labeldp.protocol.manifest import Manifest, OpenedManifest
     from p2p_labeldp.protocol.policy import Policy
 
 ROUND_KEY_SUFFIX = ".round-key"
@@ -59,7 +59,8 @@ Example:
 CHECK_HELP = """Say whether a peer with these limits would take part, and why not: exit status 0 or 1.
 
 A roster's guarantee depends on its size, which no manifest tells. So the terms are judged for the least cluster the
-round allows, and for each --size given. The peer judges the real roster again when it gets it.
+round allows, and for each --size given. The peer judges the real roster again when it gets it. A round that peers can
+no longer join, by this machine's clock, is none to take part in.
 
 Example:
 
@@ -92,6 +93,7 @@ def create(
     import msgspec
 
     from p2p_labeldp import experiment
+    from p2p_labeldp.cli import new_file
     from p2p_labeldp.cli.keygen import keys_of
     from p2p_labeldp.crypto.keys import Keys
     from p2p_labeldp.protocol import manifest as manifests
@@ -108,8 +110,10 @@ def create(
     manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
     envelope = manifests.sign(manifest, keys)
     opened = manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id)
-    _write(secret_file, secret.hex().encode() + b"\n", mode=0o600)  # first: a manifest without it opens no report
-    _write(out, envelope, mode=0o644)
+    new_file.write(
+        secret_file, secret.hex().encode() + b"\n", mode=0o600
+    )  # first: a manifest without it opens no report
+    new_file.write(out, envelope, mode=0o644)
     found = {"round": opened.round_id.hex(), "learner": keys.peer_id.hex(), "file": out, "round_key_file": secret_file}
     typer.echo(json.dumps(found) if as_json else f"round {found['round']} of learner {found['learner']}")
 
@@ -130,6 +134,7 @@ def show(
         typer.echo(json.dumps(described))
         return
     width = max(len(name) for name in described)
+    described["opened"] = f"{described['opened']} ({_utc(described['opened'])})"
     for name, value in described.items():
         text = ", ".join(f"{k} {v:g} s" for k, v in value.items()) if isinstance(value, dict) else value
         text = json.dumps(text) if isinstance(text, list) else text
@@ -193,12 +198,12 @@ def _reasons(opened: OpenedManifest, policy: Policy, sizes: list[int]) -> list[s
     from p2p_labeldp.protocol.roster import plan_for
 
     terms = opened.manifest
+    reasons = _late(terms)
     about = disagreement(opened, policy=policy, dimension=opened.clustering.dimension, study=False)
     if about is not None:
-        return [about]
+        return [*reasons, about]
     if terms.minimum_size > MAX_CLUSTER_SIZE:
-        return [f"minimum size {terms.minimum_size}; no roster has more than {MAX_CLUSTER_SIZE} members"]
-    reasons = []
+        return [*reasons, f"minimum size {terms.minimum_size}; no roster has more than {MAX_CLUSTER_SIZE} members"]
     for size in sizes or [terms.minimum_size]:
         if size < terms.minimum_size:
             reasons.append(f"size {size}: the round needs {terms.minimum_size} members")
@@ -213,6 +218,21 @@ def _reasons(opened: OpenedManifest, policy: Policy, sizes: list[int]) -> list[s
         if about is not None:
             reasons.append(f"size {size}: {about}")
     return reasons
+
+
+def _late(terms: Manifest) -> list[str]:
+    import time
+
+    elapsed, last = time.time() - terms.opened, terms.newcomers_until
+    if elapsed < last:
+        return []
+    return [f"too late: created {elapsed:.0f} s ago; peers join within {last:.0f} s"]
+
+
+def _utc(seconds: float) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _described(opened: OpenedManifest) -> dict[str, Any]:
@@ -284,12 +304,3 @@ def _open(file: str) -> OpenedManifest:
     keys = Keys(bytes(32))  # verifying takes no secret
     signer = keys.verify(manifests.KIND, envelope).peer_id
     return manifests.open_manifest(envelope, keys=keys, learner=signer)
-
-
-def _write(file: str, content: bytes, *, mode: int) -> None:
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(content)
-    except OSError as exc:
-        raise ConfigurationError(f"{file!r} can't be written: {exc.strerror}", field="--out") from exc

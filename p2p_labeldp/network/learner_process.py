@@ -44,7 +44,6 @@ from p2p_labeldp.protocol.collector import Collector
 from p2p_labeldp.protocol.effects import Address
 from p2p_labeldp.protocol.kept import Closed, OpenedWith
 from p2p_labeldp.protocol.manifest import Manifest
-from p2p_labeldp.protocol.peer import NEWCOMER_PERIODS
 
 CHECK_SECONDS = 0.2  # between two looks whether all reports are in
 LINGER_SECONDS = 5.0  # a peer without a receipt asks again within a gossip period
@@ -208,10 +207,11 @@ def check_proposal(proposal: Proposal, *, terms: Terms, keys: Keys) -> Manifest:
     if manifest.round_key != Keys(proposal.secret()).sealing_public:
         raise ConfigurationError("the round key beside it belongs to another round", field="--manifest")
     elapsed = time.time() - manifest.opened
-    last = manifest.deadlines.join - NEWCOMER_PERIODS * manifest.gossip_period
+    last = manifest.newcomers_until
     if not -ALLOWED_SKEW_SECONDS <= elapsed < last:
+        useless = "" if elapsed < last else "; delete the round key beside this one"
         raise ConfigurationError(
-            f"created {elapsed:.0f} s ago; peers join within {last:.0f} s, so another manifest is needed",
+            f"created {elapsed:.0f} s ago; peers join within {last:.0f} s, so another manifest is needed{useless}",
             field="--manifest",
         )
     return manifest

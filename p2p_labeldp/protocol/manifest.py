@@ -25,6 +25,8 @@ from p2p_labeldp.protocol.messages import MAX_ENVELOPE_BYTES, Hash
 from p2p_labeldp.protocol.wire import decode_payload
 
 KIND = "manifest"
+NEWCOMER_PERIODS = 2  # before the join deadline: a record that comes later may reach some mates, but not the learner,
+# before the snapshot, and everybody it did reach would have to refuse the roster; so whoever is late keeps silent
 MIN_GOSSIP_SECONDS = 0.001  # a period below the clock's step would keep a peer gossiping for ever at one instant
 MAX_GOSSIP_SECONDS = 86_400.0
 MAX_OPENED = 253_402_300_799.0  # the year 9999 ends; of a NaN or an infinity nobody knows when its round is over
@@ -77,6 +79,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             check_flip_probability(self.flip_probability, len(self.classes))
         if (self.admission is Admission.ALLOWLIST) != (self.enrolment_key is not None):
             raise ConfigurationError("an enrolment key goes with an allowlist, and only there", field="admission")
+
+    @property
+    def newcomers_until(self) -> float:
+        """How long after the opening, in seconds, a peer may still join."""
+        return self.deadlines.join - NEWCOMER_PERIODS * self.gossip_period
 
 
 _decoder = msgspec.msgpack.Decoder(Manifest)

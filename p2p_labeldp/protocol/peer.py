@@ -24,7 +24,7 @@ from p2p_labeldp.protocol.exchanging import Exchanging
 from p2p_labeldp.protocol.joining import Joining
 from p2p_labeldp.protocol.kept import Abandoned, CommittedTo, JoinedAs
 from p2p_labeldp.protocol.ledger import Ledger
-from p2p_labeldp.protocol.manifest import OpenedManifest
+from p2p_labeldp.protocol.manifest import NEWCOMER_PERIODS, OpenedManifest
 from p2p_labeldp.protocol.messages import (
     AnyMessage,
     Ask,
@@ -45,9 +45,6 @@ from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
 __all__ = ["GRACE_SECONDS", "NEWCOMER_PERIODS", "Peer", "State"]
-
-NEWCOMER_PERIODS = 2  # before the join deadline: a record that comes later may reach some mates, but not the learner,
-# before the snapshot, and everybody it did reach would have to refuse the roster; so whoever is late keeps silent
 
 
 class Peer(Participant):

@@ -144,11 +144,11 @@ def _against_roster(
     local = randomized_response.local_epsilon(flip_probability, num_classes)
     if policy.local_epsilon is not None and local > policy.local_epsilon:
         return f"policy: local epsilon {local:.6g} above {policy.local_epsilon:g}"
-    views = ((policy.epsilon, 0, "epsilon"), (policy.colluder_epsilon, policy.colluders or 0, "epsilon with {} mates"))
+    views = ((policy.epsilon, 0, "epsilon"), (policy.colluder_epsilon, policy.colluders or 0, "epsilon with {} mate{}"))
     for limit, mates, text in views:
         if limit is None or local <= limit:
             continue
-        name = text.format(mates)
+        name = text.format(mates, "" if mates == 1 else "s")
         if again:
             return f"policy: {name} {local:.6g} above {limit:g}, the label having left in another roster"
         if mates >= size:

@@ -41,7 +41,8 @@ def sizes(ascending: Sequence[int], *, key: str) -> str:
     """Of the clusters."""
     count, middle = len(ascending), ascending[len(ascending) // 2]
     drawn = [ascending[number * count // MOST_COLUMNS] for number in range(MOST_COLUMNS)]
-    said = f"{count:,} clusters; members of the smallest: {ascending[0]:,}, of the middle one: {middle:,}, of the"
+    clusters = "cluster" if count == 1 else "clusters"
+    said = f"{count:,} {clusters}; members of the smallest: {ascending[0]:,}, of the middle one: {middle:,}, of the"
     said += f" largest: {ascending[-1]:,}."
     return markup.figure(
         drawing.columns(

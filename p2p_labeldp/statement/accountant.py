@@ -18,7 +18,7 @@ from p2p_labeldp.errors import ConfigurationError, LabelDPError
 from p2p_labeldp.labels import MAX_CLASSES
 from p2p_labeldp.network.study import CollectedRoster
 from p2p_labeldp.results import ClusterResult, ViewResult
-from p2p_labeldp.statement.checks import Check, failed, passed
+from p2p_labeldp.statement.checks import Check, failed, number_of, passed
 from p2p_labeldp.statement.content import Engine, StatedCluster, Statement
 
 TOLERANCE = 1e-9
@@ -83,7 +83,7 @@ def _deltas(statement: Statement) -> Check:
     for cluster in statement.clusters:
         if cluster.size < 2 or not _same(cluster.delta, planning.roster_delta(cluster.size)):
             return failed("deltas", f"cluster {cluster.id}: {cluster.delta:g} is not 1/s^2 of {cluster.size} members")
-    return passed("deltas", f"1/s^2 in each of {len(statement.clusters)} clusters")
+    return passed("deltas", f"1/s^2 in each of {number_of(len(statement.clusters), 'cluster')}")
 
 
 def _holding_minima(statement: Statement, terms: Config) -> Check:

@@ -38,6 +38,11 @@ def unchecked(name: str, text: str) -> Check:
     return Check(name=name, status=Status.UNCHECKED, text=text)
 
 
+def number_of(number: int, noun: str) -> str:
+    """``1 cluster``, ``2 clusters``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def cause(error: Exception) -> str:
     """Why something was refused, also where the text for the wire does not tell."""
     return (error.detail if isinstance(error, AuthenticationFailed) else "") or str(error)

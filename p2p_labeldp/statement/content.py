@@ -162,6 +162,8 @@ def from_file(data: bytes) -> Stated:
         public, signature = (None if document[key] is None else _hex(document[key]) for key in ("public", "signature"))
     except ConfigurationError:
         raise
+    except UnicodeDecodeError as exc:
+        raise ConfigurationError("no statement of a guarantee: it is no JSON", field=NAME) from exc
     except (ValueError, TypeError, RecursionError) as exc:  # json's and msgspec's errors are ValueErrors
         raise ConfigurationError(f"no statement of a guarantee: {exc}", field=NAME) from exc
     if (public is None) != (signature is None):

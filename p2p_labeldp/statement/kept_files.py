@@ -18,7 +18,7 @@ from p2p_labeldp.errors import ConfigurationError
 from p2p_labeldp.facts import Outcome
 from p2p_labeldp.results import Result
 from p2p_labeldp.statement import happened, reading
-from p2p_labeldp.statement.checks import Check, failed, passed, unchecked
+from p2p_labeldp.statement.checks import Check, failed, number_of, passed, unchecked
 from p2p_labeldp.statement.content import MAX_BYTES, Engine, Statement
 from p2p_labeldp.statement.happened import Happened
 
@@ -113,7 +113,7 @@ def _result(statement: Statement, result: Result) -> Check:
         differing.append("engine")
     if differing:
         return failed(name, f"{', '.join(differing)} not as stated")
-    return passed(name, f"says the same of {result.peers} peers in {len(result.clusters)} clusters")
+    return passed(name, f"says the same of {result.peers} peers in {number_of(len(result.clusters), 'cluster')}")
 
 
 def _rosters(statement: Statement, facts: Happened) -> Check:
@@ -134,7 +134,8 @@ def _rosters(statement: Statement, facts: Happened) -> Check:
     if len({member for members in facts.listed.values() for member in members}) != sum(map(len, facts.listed.values())):
         return failed(name, "a peer is listed in two clusters")
     return passed(
-        name, f"sizes, flips, deltas and holding minima of {len(facts.signed)} rosters are those of the facts"
+        name,
+        f"sizes, flips, deltas and holding minima of {number_of(len(facts.signed), 'roster')} are those of the facts",
     )
 
 

@@ -202,7 +202,7 @@ def check_own(statement: Statement, own: KeptReceipt, *, alone: bool) -> Check:
         return failed(name, str(exc))
     except ProtocolError as exc:
         return failed(name, cause(exc))
-    proviso = ", if the cluster was as large as stated," if alone else ""
+    proviso = ", if the cluster was as large as stated" if alone else ""
     local, learner = f"{cluster.local_epsilon:.6g}", f"{cluster.epsilon:.6g} at {cluster.delta:.3g}"
     where = f"in cluster {cluster.id} of {cluster.size}, flipped with {cluster.flip_probability:g}"
     return passed(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError
+from p2p_labeldp.errors import AuthenticationFailed, ConfigurationError, naming
 from p2p_labeldp.network.store import KeptReceipt
 from p2p_labeldp.statement import accountant, content, kept_files, reading, signed
 from p2p_labeldp.statement.checks import Check, Status, cause, failed, passed, unchecked
@@ -54,7 +54,8 @@ def verify(path: str | Path, *, learner: str | None = None, receipt: KeptReceipt
     except (OSError, ValueError) as exc:  # a path with a null character is a ValueError
         reason = exc.strerror if isinstance(exc, OSError) else exc
         raise ConfigurationError(f"{str(file)!r} can't be read: {reason}", field="DIR") from exc
-    stated = content.from_file(data)
+    with naming({} if place.is_dir() else {content.NAME: repr(str(file))}):  # whatever file was given
+        stated = content.from_file(data)
     checks = list(_checks(stated, place if place.is_dir() else None, learner=learner, receipt=receipt))
     return Verdict(statement=stated.statement, checks=checks)
 
@@ -68,7 +69,10 @@ def _checks(
     if directory is None:
         yield unchecked("facts", "the file is alone; who has the directory of the run can check sizes and counts")
         if statement.learner is not None:
-            yield unchecked("receipts", f"{len(statement.receipts)} are counted; who has the directory can check them")
+            number = len(statement.receipts)
+            them = "it" if number == 1 else "them"
+            text = f"{number} {'is' if number == 1 else 'are'} counted; who has the directory can check {them}"
+            yield unchecked("receipts", text)
     else:
         kept = kept_files.read(directory)
         yield from kept_files.checks(statement, kept)

@@ -46,7 +46,15 @@ def nothing_starts(monkeypatch):
         (["run", "--nosuch"], "No such option: --nosuch"),
         (["run", "--sed", "3"], "No such option: --sed"),
         (["run", "--seed"], "Option '--seed' requires an argument"),
-        (["run", "--seed", "x"], "Invalid value for '--seed'"),
+        (["run", "--seed", "x"], "Invalid value for '--seed': 'x' given; a whole number is needed; see"),
+        (
+            ["run", "--epsilon", "x"],
+            "Invalid value for '--epsilon': 'x' given; a number is needed; see p2p-labeldp run",
+        ),
+        (
+            ["run", "--epsilon", "1,5"],
+            "Invalid value for '--epsilon': '1,5' given; a number is needed; the decimal sign is a point; see",
+        ),
         (["run", "--seed", "1.5"], "Invalid value for '--seed'"),
         (["run", "--seed", "-1"], "--seed: -1 given; 0 to 2^64 - 1 are possible"),
         (["run", "--seed", str(2**64)], "--seed: 18446744073709551616 given"),

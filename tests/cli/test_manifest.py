@@ -2,6 +2,7 @@
 
 import json
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,24 @@ from p2p_labeldp.mechanisms.randomized_response import local_epsilon
 from p2p_labeldp.protocol import manifest as manifests
 
 LOCAL = local_epsilon(planning.plan_roster(3, target_epsilon=1.0, tolerated_loss=0.05).flip_probability)
+
+
+@pytest.fixture(autouse=True)
+def clock(made, monkeypatch):
+    """Stands still just after the manifest's creation, however long the tests take; returns what moves it."""
+    opened = opened_at(made[1])
+
+    def move(seconds):
+        monkeypatch.setattr(time, "time", lambda: opened + seconds)
+
+    move(1.0)
+    return move
+
+
+def opened_at(file):
+    keys = Keys(bytes(32))
+    signer = keys.verify(manifests.KIND, Path(file).read_bytes()).peer_id
+    return manifests.open_manifest(Path(file).read_bytes(), keys=keys, learner=signer).manifest.opened
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +115,33 @@ def test_show_says_all_of_it_in_words_and_as_an_object(made, capsys):
     assert shown["target_epsilon"] == 1.0
     assert shown["deadlines"] == {"join": 60, "exchange": 70, "closing": 80, "report": 90}
     assert f"learner           {learner}" in text
+    assert shown["opened"] == opened_at(file)
     assert len(text.splitlines()) == len(shown)
+
+
+def test_show_says_when_a_round_was_opened_in_utc(made, capsys):
+    directory, _, _ = made
+    capsys.readouterr()
+    for seconds, text in ((1_796_061_482.48, "2026-11-30 17:58:02"), (0.0, "1970-01-01 00:00:00")):
+        assert main(["manifest", "show", signed(directory, opened=seconds)]) == 0
+        assert f"opened            {seconds} ({text} UTC)\n" in capsys.readouterr().out
+    assert main(["manifest", "show", signed(directory, opened=manifests.MAX_OPENED)]) == 0
+    assert "(9999-12-31 23:59:59 UTC)" in capsys.readouterr().out
+
+
+def test_check_refuses_a_round_that_peers_can_no_longer_join(made, capsys, clock):
+    _, file, learner = made
+    for seconds in (0.0, 57.9):  # the controls
+        clock(seconds)
+        assert check(capsys, file, "--learner", learner) == []
+    clock(58.1)
+    assert check(capsys, file, "--learner", learner) == ["too late: created 58 s ago; peers join within 58 s"]
+    clock(143.0)
+    late = "too late: created 143 s ago; peers join within 58 s"
+    assert check(capsys, file, "--learner", learner, "--size", "2") == [late, "size 2: the round needs 3 members"]
+    assert check(capsys, file, "--learner", "00" * 32)[0] == late
+    assert main(["manifest", "check", file, "--learner", learner]) == 1
+    assert capsys.readouterr().out == f"{late}\n"
 
 
 def test_what_a_signer_wrote_moves_no_terminal(made, capsys):
@@ -141,7 +186,7 @@ LIMITS = {
     "the local view": (["--max-local-epsilon", "2"], f"size 3: policy: local epsilon {LOCAL:.6g} above 2"),
     "a coalition": (
         ["--colluders", "1", "--max-colluder-epsilon", "1"],
-        "size 3: policy: epsilon with 1 mates above 1 at delta 0.111111",
+        "size 3: policy: epsilon with 1 mate above 1 at delta 0.111111",
     ),
     "a size too small": (["--size", "2"], "size 2: the round needs 3 members"),
 }

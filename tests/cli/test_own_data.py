@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import random
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +256,29 @@ def test_examples_that_can_not_be_taken_are_one_line(capsys, tmp_path, monkeypat
     assert main(["examples", *arguments]) == 2
     assert capsys.readouterr().err.startswith(f"p2p-labeldp: {complaint}")
     assert not (tmp_path / "people").exists()
+
+
+def test_examples_are_their_owners_alone_and_never_overwritten(capsys, tmp_path, csv):
+    made, present = tmp_path / "of" / "people", tmp_path / "present"
+    present.mkdir(mode=0o755)
+    present.chmod(0o755)
+    before = os.umask(0)
+    try:
+        for out in (made, present):
+            assert main(["examples", "--csv", csv, "--label", "outcome", "--out", str(out)]) == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert stat.S_IMODE(present.stat().st_mode) == 0o755  # somebody else's to say
+    assert [stat.S_IMODE(file.stat().st_mode) for out in (made, present) for file in out.iterdir()] == [0o600] * 6
+    (made / "0.json").unlink()
+    (made / "1.json").write_text("mine")
+    capsys.readouterr()
+    assert main(["examples", "--csv", csv, "--label", "outcome", "--out", str(made)]) == 2
+    err = capsys.readouterr().err
+    assert err == f"p2p-labeldp: --out: '{made / '1.json'}' exists already; a new directory is needed\n"
+    assert (made / "1.json").read_text() == "mine"
+    assert not (made / "0.json").exists()
 
 
 @pytest.mark.parametrize(("said", "separator"), [("tab", "\t"), ("\\t", "\t"), ("|", "|"), (";", ";")])

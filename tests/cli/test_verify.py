@@ -39,6 +39,23 @@ def test_one_line_for_each_check(one, capsys):
     assert out.startswith("signature       not checked  unsigned: played on an in-memory network")
 
 
+def test_one_cluster_is_no_clusters(one, tmp_path, capsys):
+    alone = tmp_path / "alone"
+    small = ["--set", "data.peers=20", "--set", "clusters.count=1", "--quiet"]
+    assert main(["run", "breast-cancer", *small, "--engine", "virtual", "--out", str(alone)]) == 0
+    _, out, _ = asked(capsys, alone)
+    assert "1/s^2 in each of 1 cluster\n" in out
+    assert "20 peers in 1 cluster\n" in out
+    assert "of 1 roster are those" in out
+    assert main(["report", str(alone), "--out", str(tmp_path / "page.html")]) == 0
+    assert "1 cluster; members of the smallest: 20" in (tmp_path / "page.html").read_text()
+    _, out, _ = asked(capsys, one)  # the control
+    count = len(json.loads((one / "guarantee.json").read_text())["statement"]["clusters"])
+    assert count > 1
+    assert f"1/s^2 in each of {count} clusters\n" in out
+    assert f"60 peers in {count} clusters\n" in out
+
+
 def test_json_says_the_same(one, capsys):
     _, out, _ = asked(capsys, one)
     status, told, _ = asked(capsys, one, "--json")
@@ -99,12 +116,18 @@ def test_a_round_that_is_not_the_peers_own_has_no_receipt_of_it(one, tmp_path, c
         (["a\0b"], "can't be read"),
         (["one", "--learner-key", "me"], "--learner-key: 'me' given; an id of 64 hexadecimal digits is needed"),
         (["one", "--receipt", "nowhere"], "--receipt: 'nowhere' is no state of a peer"),
-        (["one/facts.jsonl"], "guarantee.json: "),
-        (["one/result.json"], "guarantee.json: statement, public and signature are needed"),
+        (["one/facts.jsonl"], "p2p-labeldp: 'one/facts.jsonl': no statement of a guarantee: "),
+        (["one/result.json"], "'one/result.json': statement, public and signature are needed"),
+        (["one-other/cp1252.csv"], "p2p-labeldp: 'one-other/cp1252.csv': no statement of a guarantee: it is no JSON"),
+        (["one-other"], "p2p-labeldp: guarantee.json: no statement of a guarantee: it is no JSON"),
     ],
 )
 def test_bad_input_is_one_line(one, monkeypatch, arguments, complaint, capsys):
     monkeypatch.chdir(one.parent)
+    other = one.parent / "one-other"
+    other.mkdir(exist_ok=True)
+    for name in ("cp1252.csv", "guarantee.json"):
+        (other / name).write_bytes("alter,straße\n".encode("cp1252"))
     status, out, err = asked(capsys, *arguments)
     assert (status, out) == (2, "")
     assert complaint in err

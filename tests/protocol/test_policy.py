@@ -30,7 +30,7 @@ LIMITS = {
     "a coalition": (
         {"colluders": 1, "colluder_epsilon": 0.99 * COALITION},
         {"colluders": 1, "colluder_epsilon": 1.01 * COALITION},
-        f"policy: epsilon with 1 mates above {0.99 * COALITION:g} at delta 0.04",
+        f"policy: epsilon with 1 mate above {0.99 * COALITION:g} at delta 0.04",
     ),
     "a coalition of all": (
         {"colluders": 5, "colluder_epsilon": 1.0},
@@ -112,7 +112,7 @@ def test_limits_of_more_classes_are_held_against_the_certified_bound():
     assert Policy(epsilon=0.99 * bound).against_roster(**judged, num_classes=2) is None
     text = Policy(epsilon=0.99 * bound).against_roster(**judged, num_classes=3)
     assert text == f"policy: epsilon above {0.99 * bound:g} at delta 0.04"
-    assert "with 1 mates" in Policy(colluders=1, colluder_epsilon=bound).against_roster(**judged, num_classes=3)
+    assert "with 1 mate above" in Policy(colluders=1, colluder_epsilon=bound).against_roster(**judged, num_classes=3)
     assert Policy(epsilon=local_epsilon(0.3, 3)).against_roster(**judged, num_classes=3) is None
     assert Policy(local_epsilon=local_epsilon(0.3)).against_roster(**judged, num_classes=3) is not None
 

@@ -89,6 +89,7 @@ def test_a_peer_finds_its_own_receipt_counted(one, alone):
         [text] = [check.text for check in verdict.checks if check.name == "own receipt"]
         assert text.startswith("counted, in cluster")
         assert ("if the cluster was as large as stated" in text) == alone
+        assert ",," not in text
         assert statuses(verdict).get("cluster size") is (Status.UNCHECKED if alone else None)
 
 
