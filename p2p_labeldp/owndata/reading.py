@@ -137,10 +137,10 @@ def _bytes(path: str | Path) -> bytes:
 def _as_said(data: bytes, encoding: str) -> str:
     try:
         return data.decode(encoding).removeprefix("\ufeff")
-    except (LookupError, UnicodeError) as exc:
-        raise ConfigurationError(
-            f"{encoding!r} given; there is no such encoding, or the file is in another one", field="data.encoding"
-        ) from exc
+    except LookupError as exc:
+        raise ConfigurationError(f"{encoding!r} given; there is no such encoding", field="data.encoding") from exc
+    except UnicodeError as exc:
+        raise ConfigurationError(f"{encoding!r} given; the file is in another one", field="data.encoding") from exc
 
 
 def _decoded(data: bytes) -> tuple[str, list[str]]:

@@ -37,8 +37,12 @@ def test_an_encoding_that_is_said_is_taken(tmp_path):
     path = written(tmp_path, "имя,label\nа,б\n".encode("koi8-r"))
     assert read(path, encoding="koi8-r").names == ["имя", "label"]
     assert read(path).names != ["имя", "label"]
-    assert "data.encoding: 'utf-8' given" in refused(tmp_path, path.read_bytes(), encoding="utf-8")
-    assert "data.encoding: 'klingon' given" in refused(tmp_path, b"a,b\n1,2\n", encoding="klingon")
+    assert "data.encoding: 'utf-8' given; the file is in another one" in refused(
+        tmp_path, path.read_bytes(), encoding="utf-8"
+    )
+    assert "data.encoding: 'klingon' given; there is no such encoding" in refused(
+        tmp_path, b"a,b\n1,2\n", encoding="klingon"
+    )
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
