@@ -153,6 +153,17 @@ async def test_who_is_refused_before_it_has_sent_all_can_send_on_and_reads_why(l
                 assert parsed(await asyncio.to_thread(sender.recv, 1 << 16)).status == 405
 
 
+async def test_a_connection_has_the_kernels_buffer_that_we_allow_and_not_what_it_would_grow_to(monkeypatch):
+    monkeypatch.setattr(http.server, "RECEIVE_BUFFER_BYTES", 8192)
+    async with listening(read_timeout_seconds=LONG) as (server, ben):
+        _, writer = await asyncio.open_connection(ben.host, ben.port)
+        await until(lambda: server._connections)
+        (connection,) = server._connections
+        buffer = connection._transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        assert buffer <= 2 * 8192  # Linux doubles what it is told, for its own bookkeeping
+        writer.close()
+
+
 async def test_of_a_body_that_was_read_nothing_is_kept_while_its_answer_is_taken():
     async with listening(long_for_ada, max_connections=2, read_timeout_seconds=LONG) as (server, ben):
         quiet = asks_and_does_not_read(server, ben)
