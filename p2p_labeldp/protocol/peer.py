@@ -24,7 +24,7 @@ from p2p_labeldp.protocol.exchanging import Exchanging
 from p2p_labeldp.protocol.joining import Joining
 from p2p_labeldp.protocol.kept import Abandoned, CommittedTo, JoinedAs
 from p2p_labeldp.protocol.ledger import Ledger
-from p2p_labeldp.protocol.manifest import NEWCOMER_PERIODS, OpenedManifest
+from p2p_labeldp.protocol.manifest import OpenedManifest
 from p2p_labeldp.protocol.messages import (
     AnyMessage,
     Ask,
@@ -44,7 +44,7 @@ from p2p_labeldp.protocol.restoring import Past
 from p2p_labeldp.protocol.roster import OpenedRoster
 from p2p_labeldp.randomness import Randomness
 
-__all__ = ["GRACE_SECONDS", "NEWCOMER_PERIODS", "Peer", "State"]
+__all__ = ["GRACE_SECONDS", "Peer", "State"]
 
 
 class Peer(Participant):
@@ -200,7 +200,7 @@ class Peer(Participant):
             self.refuse(Reason.NOT_ADMITTED, self._not_admitted, now)
         elif (spent := self.spent_elsewhere()) is not None:
             self.refuse(Reason.LABEL_SPENT, spent, now)
-        elif now > d.join - NEWCOMER_PERIODS * self.period:
+        elif now > self.opened.manifest.newcomers_until:
             self.end(Outcome.LATE, None, now)
         self._silent = self.over  # not even its record leaves: whoever got it would count on this peer
         if self._silent:
@@ -361,7 +361,7 @@ class Peer(Participant):
             self._enter(now)
         if past.committed is not None:
             self._resume_part(past, past.committed, now)
-        elif now >= d.exchange or (past.gathered is None and now > d.join - NEWCOMER_PERIODS * self.period):
+        elif now >= d.exchange or (past.gathered is None and now > self.opened.manifest.newcomers_until):
             self.end(Outcome.ABSTAINED, Reason.CRASHED, now)
         else:
             if self._moved:
