@@ -59,5 +59,5 @@ def command(
     for i, file in enumerate(files):
         label = split.label_space.classes[int(split.train_labels[i])]
         content = json.dumps({"features": split.train_features[i].tolist(), "label": label})
-        new_file.write(str(file), content.encode() + b"\n", mode=0o600)
+        new_file.write(str(file), content.encode() + b"\n", mode=0o600, field="--out")
     typer.echo(f"{count} examples in {out}; classes: {','.join(split.label_space.classes)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -29,17 +28,11 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the id as a JSON object.")] = False,
 ) -> None:
     """See ``HELP``."""
+    from p2p_labeldp.cli import new_file
     from p2p_labeldp.randomness import secure
 
     secret = secure()
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError as exc:
-        raise ConfigurationError(f"{file!r} exists already; a new file is needed", field="FILE") from exc
-    except OSError as exc:
-        raise ConfigurationError(f"{file!r} can't be written: {exc.strerror}", field="FILE") from exc
-    with os.fdopen(descriptor, "w") as opened:
-        opened.write(secret.to_hex() + "\n")
+    new_file.write(file, secret.to_hex().encode() + b"\n", mode=0o600, field="FILE")
     peer_id = keys_of(file)[1]
     typer.echo(json.dumps({"id": peer_id, "file": file}) if as_json else peer_id)
 

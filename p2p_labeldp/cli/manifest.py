@@ -110,10 +110,9 @@ def create(
     manifest = terms.manifest(round_key=Keys(secret).sealing_public, opened=time.time())
     envelope = manifests.sign(manifest, keys)
     opened = manifests.open_manifest(envelope, keys=keys, learner=keys.peer_id)
-    new_file.write(
-        secret_file, secret.hex().encode() + b"\n", mode=0o600
-    )  # first: a manifest without it opens no report
-    new_file.write(out, envelope, mode=0o644)
+    # The secret first: a manifest without it opens no report.
+    new_file.write(secret_file, secret.hex().encode() + b"\n", mode=0o600, field="--out")
+    new_file.write(out, envelope, mode=0o644, field="--out")
     found = {"round": opened.round_id.hex(), "learner": keys.peer_id.hex(), "file": out, "round_key_file": secret_file}
     typer.echo(json.dumps(found) if as_json else f"round {found['round']} of learner {found['learner']}")
 
